@@ -1,0 +1,51 @@
+"""One exception tree. Every message says what is wrong, where, and what to do.
+
+CofactorError
+├── DataError          a file, table or rating that cannot be used
+├── ConfigError        a setting that makes no sense
+├── RunError           a run folder that cannot be read or written
+├── UnknownId          a user or item the data or model does not know
+└── Refused            we could, but must not (a budget, a policy, a bad checksum)
+    └── DownloadError  the publisher could not be reached, or sent something else
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class CofactorError(Exception):
+    """Something the caller can put right; the message says how."""
+
+    exit_code = 2
+
+
+class DataError(CofactorError):
+    """A file, table or rating that cannot be used."""
+
+
+class ConfigError(CofactorError):
+    """A setting that makes no sense."""
+
+
+class RunError(CofactorError):
+    """A run folder that cannot be read or written."""
+
+
+class UnknownId(CofactorError):
+    """A user or item that the data or the model does not know."""
+
+
+class Refused(CofactorError):
+    """Possible, but not allowed: a budget, a policy, a checksum."""
+
+    exit_code = 1
+
+
+class DownloadError(Refused):
+    """The publisher could not be reached, or sent something unexpected."""
+
+
+def did_you_mean(word: object, known: Iterable[object]) -> str:
+    """Return ' Did you mean "epsilon"?', or nothing when no known word is close."""
+    close = difflib.get_close_matches(str(word), [str(name) for name in known], n=1)
+    return f' Did you mean "{close[0]}"?' if close else ""

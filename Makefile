@@ -1,0 +1,41 @@
+# Every target sets up what it needs: a virtual environment in .venv, made once.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-slow lint bench docs clean
+
+demo: .venv/installed
+	$(BIN)/cofactor demo
+
+test: .venv/installed
+	$(BIN)/pytest -n 2 --dist loadfile
+
+test-slow: .venv/installed
+	$(BIN)/pytest -n 2 --dist loadfile -m slow
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/installed
+	$(BIN)/python -m benchmarks
+
+docs: .venv/documented
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf .venv .bench site build dist
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "cofactor needs Python 3.11 or newer; name one with make PYTHON=python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+.venv/documented: pyproject.toml | .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@

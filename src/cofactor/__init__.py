@@ -1,0 +1,84 @@
+"""Train recommenders on ratings that their holders may not share, and say what everybody could have learned.
+
+This is the face: public names only. Each is loaded when it is first used, so that importing cofactor is fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cofactor.data import datasets as datasets
+    from cofactor.data import partition as partition
+    from cofactor.data import prepare as prepare
+    from cofactor.data import split as split
+    from cofactor.data import synthetic as synthetic
+    from cofactor.data.files import read_ratings as read_ratings
+    from cofactor.data.ratings import Ratings as Ratings
+    from cofactor.data.ratings import Scale as Scale
+    from cofactor.data.tables import Features as Features
+    from cofactor.data.tables import Table as Table
+    from cofactor.data.tables import read_items as read_items
+    from cofactor.data.tables import read_users as read_users
+    from cofactor.errors import CofactorError as CofactorError
+    from cofactor.errors import ConfigError as ConfigError
+    from cofactor.errors import DataError as DataError
+    from cofactor.errors import DownloadError as DownloadError
+    from cofactor.errors import Refused as Refused
+    from cofactor.errors import RunError as RunError
+    from cofactor.errors import UnknownId as UnknownId
+    from cofactor.evaluate.compare import Comparison as Comparison
+    from cofactor.evaluate.compare import compare as compare
+    from cofactor.factors.als import ALS as ALS
+    from cofactor.factors.baselines import GlobalMean as GlobalMean
+    from cofactor.factors.baselines import ItemMean as ItemMean
+    from cofactor.factors.baselines import Popularity as Popularity
+    from cofactor.factors.baselines import UserItemBias as UserItemBias
+    from cofactor.factors.baselines import UserMean as UserMean
+    from cofactor.factors.bayes import Bayes as Bayes
+    from cofactor.factors.implicit import ImplicitALS as ImplicitALS
+    from cofactor.factors.model import Factors as Factors
+    from cofactor.factors.model import Recommendation as Recommendation
+    from cofactor.factors.sgd import SGD as SGD
+    from cofactor.federation.run import Run as Run
+    from cofactor.progress import Progress as Progress
+    from cofactor.recipes.pooled import Pooled as Pooled
+    from cofactor.recipes.train import train as train
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "cofactor.data": ("datasets", "partition", "prepare", "split", "synthetic"),
+    "cofactor.data.files": ("read_ratings",),
+    "cofactor.data.ratings": ("Ratings", "Scale"),
+    "cofactor.data.tables": ("Features", "Table", "read_items", "read_users"),
+    "cofactor.errors": (
+        "CofactorError", "ConfigError", "DataError", "DownloadError", "Refused", "RunError", "UnknownId",
+    ),
+    "cofactor.evaluate.compare": ("Comparison", "compare"),
+    "cofactor.factors.als": ("ALS",),
+    "cofactor.factors.baselines": ("GlobalMean", "ItemMean", "Popularity", "UserItemBias", "UserMean"),
+    "cofactor.factors.bayes": ("Bayes",),
+    "cofactor.factors.implicit": ("ImplicitALS",),
+    "cofactor.factors.model": ("Factors", "Recommendation"),
+    "cofactor.factors.sgd": ("SGD",),
+    "cofactor.federation.run": ("Run",),
+    "cofactor.progress": ("Progress",),
+    "cofactor.recipes.pooled": ("Pooled",),
+    "cofactor.recipes.train": ("train",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME_OF, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'cofactor' has no attribute {name!r}")
+    home = _HOME_OF[name]
+    if home == "cofactor.data":
+        return import_module(f"{home}.{name}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Who talks to whom, and what a training run leaves behind."""

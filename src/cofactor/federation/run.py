@@ -1,0 +1,147 @@
+"""`Run`: the immutable result of training, and its folder, which is all that anybody reads later."""
+
+import json
+import platform
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from cofactor.data.ratings import Ratings
+from cofactor.errors import RunError
+from cofactor.factors.model import Factors
+from cofactor.progress import Progress
+
+FORMAT = 1
+"""Version of the run folder's layout; docs/run-folder.md describes it."""
+
+NOT_PRIVATE = "Not private: the ratings were pooled in one place and no noise was added."
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """The size of what a run was trained on."""
+
+    users: int
+    items: int
+    ratings: int
+    scale: str
+
+    @classmethod
+    def of(cls, ratings: Ratings) -> "DataFacts":
+        """Count the ratings."""
+        scale = "implicit" if ratings.scale is None else str(ratings.scale)
+        return cls(ratings.user_count, ratings.item_count, len(ratings), scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What training produced: the model, how it was made, and what may be said about it."""
+
+    model: Factors
+    recipe: Mapping[str, Any]
+    """The recipe's settings as a table: what `cofactor.config.from_table` reads."""
+    seed: int
+    data: DataFacts
+    created: str
+    """When training began, in UTC."""
+    seconds: float
+    events: tuple[Progress, ...] = ()
+    scores: Mapping[str, Any] = field(default_factory=dict)
+    """Errors by name, each with its interval, if they were measured."""
+
+    @property
+    def guarantee(self) -> dict[str, Any]:
+        """What is promised about privacy; a pooled run promises nothing."""
+        return {"holds": False, "epsilon": None, "delta": None, "statement": NOT_PRIVATE}
+
+    def with_scores(self, scores: Mapping[str, Any]) -> "Run":
+        """Return the same run with measured scores beside it."""
+        return replace(self, scores=dict(scores))
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything but the model and the events, as the folder's run.json holds it."""
+        return {
+            "format": FORMAT,
+            "created": self.created,
+            "seconds": round(self.seconds, 3),
+            "recipe": dict(self.recipe),
+            "seed": self.seed,
+            "data": asdict(self.data),
+            "guarantee": self.guarantee,
+            "scores": dict(self.scores),
+            "versions": {name: version(name) for name in ("cofactor", "numpy", "numba")}
+            | {"python": platform.python_version()},
+        }
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the run folder whole or not at all; an existing one is kept unless told otherwise."""
+        target = Path(folder)
+        check_free(target, overwrite=overwrite)
+        draft = target.with_name(target.name + ".part")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        self.model.save(draft / "model.npz")
+        (draft / "run.json").write_text(json.dumps(self.facts(), indent=2) + "\n")
+        lines = [json.dumps(asdict(event)) + "\n" for event in self.events]
+        (draft / "events.jsonl").write_text("".join(lines))
+        return _put_in_place(draft, target)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Run":
+        """Read a run folder."""
+        facts = read_facts(folder)
+        try:
+            lines = (Path(folder) / "events.jsonl").read_text().splitlines()
+            return cls(
+                model=Factors.load(Path(folder) / "model.npz"),
+                recipe=facts["recipe"],
+                seed=facts["seed"],
+                data=DataFacts(**facts["data"]),
+                created=facts["created"],
+                seconds=facts["seconds"],
+                events=tuple(Progress(**json.loads(line)) for line in lines),
+                scores=facts["scores"],
+            )
+        except (KeyError, TypeError, ValueError, OSError) as error:
+            raise RunError(f"{folder}: the run folder is damaged ({error!r}). Train again.") from None
+
+
+def _put_in_place(draft: Path, target: Path) -> Path:
+    """Swap the finished folder in; what stood there before is removed only afterwards."""
+    old = target.with_name(target.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    draft.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def check_free(folder: Path, *, overwrite: bool) -> None:
+    """Refuse to write over something, before any work is done; only a run folder is ever replaced."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / "run.json").exists():
+        raise RunError(f"{folder} exists and is not a run folder. Name another folder with --out.")
+    if not overwrite:
+        raise RunError(f"{folder} already holds a run. Name another folder with --out, or add --force.")
+
+
+def read_facts(folder: str | Path) -> dict[str, Any]:
+    """Read a run folder's run.json."""
+    path = Path(folder) / "run.json"
+    if not path.exists():
+        raise RunError(f"{folder} is not a run folder: it has no run.json. Make one with 'cofactor train'.")
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text())
+        newer = facts["format"] > FORMAT
+    except (ValueError, KeyError, TypeError, OSError):
+        raise RunError(f"{path}: cannot be read. The folder is damaged; train again.") from None
+    if newer:
+        raise RunError(
+            f"{folder} was written by a newer cofactor (format {facts['format']}). Upgrade cofactor."
+        )
+    return facts

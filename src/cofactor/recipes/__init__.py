@@ -1,0 +1,1 @@
+"""The protocols: ways to train one model on ratings in several hands."""

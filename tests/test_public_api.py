@@ -1,0 +1,41 @@
+"""The public names, pinned: a change here is a change for every user."""
+
+import subprocess
+import sys
+
+import cofactor as cf
+
+PUBLIC = [
+    "ALS", "Bayes", "CofactorError", "Comparison", "ConfigError", "DataError", "DownloadError", "Factors",
+    "Features", "GlobalMean", "ImplicitALS", "ItemMean", "Pooled", "Popularity", "Progress", "Ratings",
+    "Recommendation", "Refused", "Run", "RunError", "SGD", "Scale", "Table", "UnknownId", "UserItemBias",
+    "UserMean", "__version__", "compare", "datasets", "partition", "prepare", "read_items", "read_ratings",
+    "read_users", "split", "synthetic", "train",
+]  # fmt: skip
+
+
+def test_public_names_are_pinned() -> None:
+    assert sorted(cf.__all__) == sorted(PUBLIC)
+
+
+def test_every_public_name_loads_and_is_documented() -> None:
+    for name in PUBLIC:
+        assert getattr(cf, name) is not None
+        if name != "__version__":
+            assert getattr(cf, name).__doc__, name
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    source = open(cf.__file__).read()  # noqa: SIM115
+    for name in PUBLIC:
+        assert name == "__version__" or f"import {name} as {name}" in source
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(cf, "no_such_name")
+
+
+def test_importing_cofactor_loads_nothing_heavy() -> None:
+    code = "import sys, cofactor; print(sorted({m.split('.')[0] for m in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "scipy", "numba", "polars", "rich", "typer"} & set(eval(done.stdout))

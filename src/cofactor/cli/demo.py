@@ -1,0 +1,40 @@
+"""`cofactor demo`: the whole path on made-up ratings, offline, within a minute."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cofactor.cli import options
+from cofactor.cli.text import RED, ProgressLine, print_json, print_line, print_scores, print_table
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Run folder to write.")] = Path("runs/demo"),
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Make ratings up, train on them, compare with the baselines and recommend something."""
+    from cofactor.data.split import by_fraction
+    from cofactor.data.synthetic import like
+    from cofactor.evaluate.compare import compare
+    from cofactor.federation.run import check_free
+    from cofactor.recipes.pooled import Pooled
+    from cofactor.recipes.train import train
+
+    check_free(out, overwrite=True)
+    made = like("ml-100k", seed=7)
+    training, test = by_fraction(made.ratings, test=0.1, seed=7)
+    run = train(Pooled(), training, seed=7, progress=ProgressLine(quiet=quiet or json))
+    run = run.with_scores(compare(run, training, test).as_dict())
+    run.save(out, overwrite=True)
+    if json:
+        print_json({"run": str(out), "guarantee": run.guarantee, "scores": run.scores, "seconds": run.seconds})
+        return
+    print_line(f"{made.ratings}, made up, a tenth of each user's kept back")
+    print_scores(run.scores)
+    user = run.model.user_ids[0].item()
+    rows = [(rank, best.item, best.score) for rank, best in enumerate(run.model.recommend(user, 5), 1)]
+    print_table(("", "item", "predicted"), rows, title=f"for user {user}")
+    print_line(run.guarantee["statement"], RED)
+    print_line(f"Saved in {out}. Next: cofactor show {out}, or cofactor train with a file of your own.")

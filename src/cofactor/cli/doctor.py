@@ -1,0 +1,76 @@
+"""`cofactor doctor`: is this machine ready?"""
+
+import os
+import platform
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import typer
+
+from cofactor.cli import options
+from cofactor.cli.text import print_json, print_table
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    what: str
+    fine: bool
+    found: str
+    remedy: str = ""
+
+
+def doctor(json: options.Json = False) -> None:
+    """Check Python, the installed packages, threads, compilation and disk; exit code 1 if something is wrong."""
+    checks = [_python(), *map(_package, ("numpy", "scipy", "numba", "polars", "typer", "rich"))]
+    checks += [_threads(), _compiling(), _writable()]
+    if json:
+        print_json({"checks": [asdict(check) for check in checks]})
+    else:
+        rows = [("ok" if c.fine else "WRONG", c.what, c.found, c.remedy) for c in checks]
+        print_table(("", "check", "found", "what to do"), rows)
+    raise typer.Exit(0 if all(check.fine for check in checks) else 1)
+
+
+def _python() -> Check:
+    fine = sys.version_info >= (3, 11)
+    return Check("python", fine, platform.python_version(), "" if fine else "install Python 3.11 or newer")
+
+
+def _package(name: str) -> Check:
+    try:
+        return Check(name, True, version(name))
+    except PackageNotFoundError:
+        return Check(name, False, "missing", f"pip install {name}")
+
+
+def _threads() -> Check:
+    import numba
+
+    limit = os.environ.get("OMP_NUM_THREADS")
+    cores = numba.config.NUMBA_NUM_THREADS
+    remedy = "OMP_NUM_THREADS=1 holds every kernel to one thread" if limit == "1" and cores > 1 else ""
+    return Check("threads", True, f"{cores}", remedy)
+
+
+def _compiling() -> Check:
+    """Compile and run a kernel, and see whether its machine code can be kept for the next start."""
+    import numpy as np
+
+    from cofactor.data.grouping import group
+
+    grouped = group(np.array([1, 0], np.int32), np.zeros(2, np.int32), np.ones(2, np.float32), None, 2)
+    fine = grouped.ptr.tolist() == [0, 1, 2]
+    return Check("compiled kernels", fine, "work" if fine else "wrong result", "" if fine else "reinstall numba")
+
+
+def _writable() -> Check:
+    try:
+        with tempfile.TemporaryDirectory(dir=Path.cwd()):
+            return Check("this folder", True, "can be written to")
+    except OSError as error:
+        return Check("this folder", False, str(error.strerror), "run cofactor where you may write")

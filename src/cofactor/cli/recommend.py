@@ -1,0 +1,96 @@
+"""`cofactor recommend`: the best items for a user the model knows, or for one it has never met."""
+
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cofactor.cli import options
+from cofactor.cli.text import print_json, print_line, print_table
+from cofactor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cofactor.data.ratings import Id
+    from cofactor.factors.model import Factors, Recommendation
+
+
+def recommend(
+    run: options.RunFolder,
+    user: Annotated[str | None, typer.Option("--user", help="Id of a user the model knows.")] = None,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option("--rate", metavar="ITEM=RATING", help="A rating by a new user; repeat for more."),
+    ] = None,
+    ratings: Annotated[Path | None, typer.Option(metavar="FILE", help="Ratings by new users.")] = None,
+    n: Annotated[int, typer.Option("-n", "--n", help="How many items.", min=1)] = 10,
+    include_seen: Annotated[bool, typer.Option("--include-seen", help="Items already rated, too.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Recommend items to a known user (--user) or to a new one from her ratings (--rate or --ratings)."""
+    from cofactor.federation.run import Run
+
+    if sum(choice is not None for choice in (user, rate or None, ratings)) != 1:
+        raise ConfigError("name one of --user ID, --rate ITEM=RATING (as often as needed) or --ratings FILE.")
+    model = Run.load(run).model
+    if user is not None:
+        known = model.user_ids[model.user_row(user)].item()
+        lists = {known: model.recommend(known, n, include_seen=include_seen)}
+    else:
+        new_users = {"new user": _parsed(rate)} if rate else _from_file(model, ratings)
+        lists = {
+            name: model.fold_in(own, user=name).recommend(name, n, include_seen=include_seen)
+            for name, own in new_users.items()
+        }
+    _tell(lists, as_json=json)
+
+
+def _parsed(pairs: list[str]) -> dict["Id", float]:
+    ratings: dict[Id, float] = {}
+    for pair in pairs:
+        item, _, value = pair.rpartition("=")
+        try:
+            ratings[item] = float(value)
+        except ValueError:
+            item = ""
+        if not item:
+            raise ConfigError(f"--rate must look like ITEM=RATING, for example 17=4.5; got {pair!r}.")
+    return ratings
+
+
+def _from_file(model: "Factors", path: Path | None) -> dict["Id", dict["Id", float]]:
+    """Read new users' ratings; items the model does not know cannot help and are counted."""
+    from cofactor.data.files import read_ratings
+
+    assert path is not None
+    ratings = read_ratings(path)
+    known = set(model.item_ids.tolist())
+    by_user: dict[Id, dict[Id, float]] = defaultdict(dict)
+    unknown = 0
+    for row, column, value in zip(ratings.users, ratings.items, ratings.values, strict=True):
+        item = ratings.item_ids[column].item()
+        if item in known:
+            by_user[ratings.user_ids[row].item()][item] = float(value)
+        unknown += item not in known
+    if unknown:
+        print(f"{path.name}: {unknown:,} ratings of items the model does not know are left out", file=sys.stderr)
+    return by_user
+
+
+def _tell(lists: Mapping["Id", list["Recommendation"]], *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "recommendations": [
+                    {"user": user, "items": [vars(best) for best in items]} for user, items in lists.items()
+                ]
+            }
+        )
+        return
+    for user, items in lists.items():
+        rows = [(rank, best.item, best.title or "", best.score) for rank, best in enumerate(items, 1)]
+        print_table(("", "item", "title", "score"), rows, title=f"for {user}")
+    if not lists:
+        print_line("There is nobody to recommend to.")

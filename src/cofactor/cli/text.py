@@ -1,0 +1,86 @@
+"""How the command line speaks: tables and red words for people, one JSON object for programs."""
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cofactor.errors import CofactorError
+from cofactor.progress import Progress
+
+RED = "bold red"
+
+
+def console() -> Console:
+    """Write to standard output; wide enough when it is a file, so that tables are not squeezed."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object, the only thing on standard output."""
+    print(json.dumps(value, indent=2, allow_nan=False, default=str))
+
+
+def print_line(text: str, style: str = "") -> None:
+    """Print a line as it is: brackets in a user's data are no markup."""
+    console().print(Text(text, style=style), soft_wrap=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+    """Print a table; numbers to the right, words to the left."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold")
+    for position, name in enumerate(columns):
+        numeric = all(isinstance(row[position], int | float) for row in rows) if isinstance(rows, list) else False
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=True)
+    for row in cells:
+        table.add_row(*row)
+    console().print(table)
+
+
+def _cell(value: object) -> Text:
+    if isinstance(value, float):
+        return Text(f"{value:.4f}")
+    return Text(f"{value:,}" if isinstance(value, int) else str(value))
+
+
+def print_error(error: CofactorError, *, as_json: bool) -> None:
+    """Print a user's mistake: its kind and its message, on standard error; programs get JSON as well."""
+    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    if as_json:
+        print_json({"error": {"kind": type(error).__name__, "message": str(error)}})
+
+
+class ProgressLine:
+    """Draws progress on standard error: one line that is rewritten in a terminal, a line a second elsewhere."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.live = sys.stderr.isatty()
+        self.start = self.last = time.monotonic()
+        self.stage = ""
+
+    def __call__(self, event: Progress) -> None:
+        """Show one event."""
+        now = time.monotonic()
+        if event.stage != self.stage:
+            self.stage, self.start, self.last = event.stage, now, 0.0
+        finished = event.step == event.steps
+        if self.quiet or (not finished and now - self.last < (0.1 if self.live else 1.0)):
+            return
+        self.last = now
+        print(self._line(event, now), end="\n" if finished or not self.live else "\r", file=sys.stderr, flush=True)
+
+    def _line(self, event: Progress, now: float) -> str:
+        left = (now - self.start) / max(event.step - 1, 1) * (event.steps - event.step)
+        parts = [f"{event.stage} {event.step:,}/{event.steps:,}", event.note]
+        if 1 < event.step < event.steps:
+            parts.append(f"~{left:.0f} s left")
+        clear = "\x1b[K" if self.live else ""
+        return "  ".join(part for part in parts if part) + clear

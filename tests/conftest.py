@@ -1,8 +1,11 @@
 """Shared fixtures."""
 
+import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,3 +22,38 @@ def real_data() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, which must be one JSON value."""
+        return json.loads(self.out)
+
+
+Command = Callable[..., Outcome]
+
+
+@pytest.fixture
+def cofactor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run the command line in this process, as a user would type it."""
+    from cofactor.cli import main
+
+    def run(*words: object) -> Outcome:
+        monkeypatch.setattr("sys.argv", ["cofactor", *map(str, words)])
+        code: object = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        printed = capsys.readouterr()
+        return Outcome(int(str(code or 0)), printed.out, printed.err)
+
+    return run

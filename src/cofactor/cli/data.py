@@ -27,7 +27,9 @@ def list_known(json: options.Json = False) -> None:
     if json:
         print_json({"datasets": [asdict(one) for one in known()]})
         return
-    rows = [(one.name, one.holds, "cofactor data get" if one.url else "by hand", one.licence) for one in known()]
+    rows = [
+        (one.name, one.holds, "cofactor data get" if one.url else "by hand", one.licence) for one in known()
+    ]
     print_table(("name", "holds", "how", "licence"), rows)
 
 

@@ -29,7 +29,9 @@ def demo(
     run = run.with_scores(compare(run, training, test).as_dict())
     run.save(out, overwrite=True)
     if json:
-        print_json({"run": str(out), "guarantee": run.guarantee, "scores": run.scores, "seconds": run.seconds})
+        print_json(
+            {"run": str(out), "guarantee": run.guarantee, "scores": run.scores, "seconds": run.seconds}
+        )
         return
     print_line(f"{made.ratings}, made up, a tenth of each user's kept back")
     print_scores(run.scores)

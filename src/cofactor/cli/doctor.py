@@ -25,7 +25,7 @@ class Check:
 
 
 def doctor(json: options.Json = False) -> None:
-    """Check Python, the installed packages, threads, compilation and disk; exit code 1 if something is wrong."""
+    """Check this machine: Python, packages, threads, compilation, disk. Exit code 1 if something is wrong."""
     checks = [_python(), *map(_package, ("numpy", "scipy", "numba", "polars", "typer", "rich"))]
     checks += [_threads(), _compiling(), _writable()]
     if json:
@@ -65,7 +65,9 @@ def _compiling() -> Check:
 
     grouped = group(np.array([1, 0], np.int32), np.zeros(2, np.int32), np.ones(2, np.float32), None, 2)
     fine = grouped.ptr.tolist() == [0, 1, 2]
-    return Check("compiled kernels", fine, "work" if fine else "wrong result", "" if fine else "reinstall numba")
+    return Check(
+        "compiled kernels", fine, "work" if fine else "wrong result", "" if fine else "reinstall numba"
+    )
 
 
 def _writable() -> Check:

@@ -12,9 +12,13 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a run folder that 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as 'cofactor train' makes it.")]
 RatingsFile = Annotated[
     Path,
-    typer.Argument(metavar="FILE", help="Ratings: csv, tsv, parquet, MovieLens or RecBole; plain, .gz or .zip."),
+    typer.Argument(
+        metavar="FILE", help="Ratings: csv, tsv, parquet, MovieLens or RecBole; plain, .gz or .zip."
+    ),
 ]
 UserColumn = Annotated[str | None, typer.Option("--user", metavar="COLUMN", help="Column with the user ids.")]
 ItemColumn = Annotated[str | None, typer.Option("--item", metavar="COLUMN", help="Column with the item ids.")]
-RatingColumn = Annotated[str | None, typer.Option("--rating", metavar="COLUMN", help="Column with the ratings.")]
+RatingColumn = Annotated[
+    str | None, typer.Option("--rating", metavar="COLUMN", help="Column with the ratings.")
+]
 TimeColumn = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="Column with the times.")]

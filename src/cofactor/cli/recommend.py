@@ -75,7 +75,9 @@ def _from_file(model: "Factors", path: Path | None) -> dict["Id", dict["Id", flo
             by_user[ratings.user_ids[row].item()][item] = float(value)
         unknown += item not in known
     if unknown:
-        print(f"{path.name}: {unknown:,} ratings of items the model does not know are left out", file=sys.stderr)
+        print(
+            f"{path.name}: {unknown:,} ratings of items the model does not know are left out", file=sys.stderr
+        )
     return by_user
 
 

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -32,16 +32,23 @@ def print_line(text: str, style: str = "") -> None:
     console().print(Text(text, style=style), soft_wrap=True)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str = "") -> None:
     """Print a table; numbers to the right, words to the left."""
-    cells = [[_cell(value) for value in row] for row in rows]
-    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold")
+    table = Table(box=SIMPLE_HEAD, title=Text(title, "bold") if title else None, title_justify="left")
     for position, name in enumerate(columns):
-        numeric = all(isinstance(row[position], int | float) for row in rows) if isinstance(rows, list) else False
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=True)
-    for row in cells:
-        table.add_row(*row)
+        numeric = all(isinstance(row[position], int | float) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*map(_cell, row))
     console().print(table)
+
+
+def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print errors by name, each with its interval; nothing when none were measured."""
+    if scores:
+        measures = [name for name, value in next(iter(scores.values())).items() if isinstance(value, float)]
+        rows = [(name, *(score[measure] for measure in measures)) for name, score in scores.items()]
+        print_table(("", *measures), rows)
 
 
 def _cell(value: object) -> Text:
@@ -58,7 +65,7 @@ def print_error(error: CofactorError, *, as_json: bool) -> None:
 
 
 class ProgressLine:
-    """Draws progress on standard error: one line that is rewritten in a terminal, a line a second elsewhere."""
+    """Draws progress on standard error: one rewritten line in a terminal, a line a second elsewhere."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -75,7 +82,12 @@ class ProgressLine:
         if self.quiet or (not finished and now - self.last < (0.1 if self.live else 1.0)):
             return
         self.last = now
-        print(self._line(event, now), end="\n" if finished or not self.live else "\r", file=sys.stderr, flush=True)
+        print(
+            self._line(event, now),
+            end="\n" if finished or not self.live else "\r",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def _line(self, event: Progress, now: float) -> str:
         left = (now - self.start) / max(event.step - 1, 1) * (event.steps - event.step)

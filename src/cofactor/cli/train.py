@@ -27,13 +27,17 @@ def train(
     ] = None,
     factors: Annotated[int | None, typer.Option(help="Length of each vector.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the ratings.")] = None,
-    features: Annotated[bool, typer.Option("--features", help="Use public item features (bayes only).")] = False,
+    features: Annotated[
+        bool, typer.Option("--features", help="Use public item features (bayes only).")
+    ] = False,
     config: Annotated[Path | None, typer.Option(help="TOML file with a [recipe] table.")] = None,
     test_fraction: Annotated[
         float | None, typer.Option(help="Share of each user's ratings kept back to measure the error.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<time> if left out.")] = None,
-    items: Annotated[Path | None, typer.Option(help="Table of items with titles, if not beside FILE.")] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Table of items with titles, if not beside FILE.")
+    ] = None,
     user: options.UserColumn = None,
     item: options.ItemColumn = None,
     rating: options.RatingColumn = None,
@@ -154,7 +158,9 @@ def _with_titles(run: "Run", table: "Table | None") -> "Run":
 def _tell(run: "Run", folder: Path, *, as_json: bool) -> None:
     facts = run.facts()
     if as_json:
-        print_json({"run": str(folder)} | {name: facts[name] for name in ("guarantee", "scores", "seconds", "data")})
+        print_json(
+            {"run": str(folder)} | {name: facts[name] for name in ("guarantee", "scores", "seconds", "data")}
+        )
         return
     print_line(f"{run.model} in {run.seconds:.1f} s")
     print_scores(facts["scores"])

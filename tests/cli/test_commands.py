@@ -1,0 +1,179 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cofactor.data.ratings import Ratings
+from cofactor.data.synthetic import Shape, make
+from cofactor.federation.run import Run
+
+Command = Any
+
+
+def write_csv(path: Path, ratings: Ratings) -> Path:
+    rows = zip(ratings.users, ratings.items, ratings.values, strict=True)
+    lines = [f"u{ratings.user_ids[u]},i{ratings.item_ids[i]},{value:g}\n" for u, i, value in rows]
+    path.write_text("user,item,rating\n" + "".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    shape = Shape(users=80, items=60, ratings=2_000, minimum=10)
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "titles.csv").write_text("item,title\n" + "".join(f"i{k},Film [{k}]\n" for k in range(1, 61)))
+    return write_csv(folder / "ratings.csv", make(shape, seed=1).ratings)
+
+
+@pytest.fixture
+def trained(file: Path, tmp_path: Path, cofactor: Command) -> Path:
+    folder = tmp_path / "run"
+    outcome = cofactor(
+        "train", file, "--items", file.with_name("titles.csv"), "--epochs", 3, "--out", folder, "-q"
+    )
+    assert outcome.code == 0, outcome.err
+    return folder
+
+
+def test_train_saves_a_run_that_can_be_shown(trained: Path, cofactor: Command) -> None:
+    shown = cofactor("show", trained)
+    assert shown.code == 0
+    assert "2,000 ratings by 80 users of 60 items" in shown.out
+    assert "epochs=3" in shown.out
+    assert "Not private" in shown.out
+
+
+def test_train_with_json_prints_one_object_with_stable_keys(
+    file: Path, tmp_path: Path, cofactor: Command
+) -> None:
+    done = cofactor("train", file, "--test-fraction", 0.1, "--epochs", 3, "--out", tmp_path / "run", "--json")
+    assert done.code == 0, done.err
+    assert {"run", "guarantee", "scores", "seconds"} <= set(done.json)
+    assert set(done.json["scores"]) == {"global_mean", "user_mean", "item_mean", "bias", "pooled"}
+    assert {"mse", "rmse", "mae"} <= set(done.json["scores"]["pooled"])
+    assert done.json["guarantee"]["holds"] is False
+
+
+def test_train_scores_equal_those_of_the_library(file: Path, tmp_path: Path, cofactor: Command) -> None:
+    import cofactor as cf
+
+    done = cofactor(
+        "train", file, "--test-fraction", 0.2, "--epochs", 3, "--seed", 5, "--out", tmp_path / "run", "--json"
+    )
+    train, test = cf.split.by_fraction(cf.read_ratings(file), test=0.2, seed=5)
+    run = cf.train(cf.Pooled(model=cf.SGD(epochs=3)), train, seed=5)
+    wrong = test.values - run.model.predict_rows(test.users, test.items)
+    assert done.json["scores"]["pooled"]["mse"] == pytest.approx(float(np.mean(wrong**2)), rel=1e-4)
+
+
+@pytest.mark.parametrize("model", ["sgd", "als", "bayes"])
+def test_each_model_can_be_chosen_by_name(model: str, file: Path, tmp_path: Path, cofactor: Command) -> None:
+    done = cofactor("train", file, "--model", model, "--out", tmp_path / "run", "-q")
+    assert done.code == 0, done.err
+    assert Run.load(tmp_path / "run").recipe["model"]["kind"].lower() == model
+
+
+def test_train_takes_its_recipe_from_a_toml_file(file: Path, tmp_path: Path, cofactor: Command) -> None:
+    config = tmp_path / "train.toml"
+    config.write_text('[recipe]\n[recipe.model]\nkind = "ALS"\nfactors = 4\n')
+    done = cofactor("train", file, "--config", config, "--out", tmp_path / "run", "-q")
+    assert done.code == 0, done.err
+    assert Run.load(tmp_path / "run").recipe["model"]["factors"] == 4
+
+
+def test_file_without_ratings_column_trains_an_implicit_model(tmp_path: Path, cofactor: Command) -> None:
+    path = tmp_path / "clicks.csv"
+    path.write_text("user,item\n" + "".join(f"{u},{i}\n" for u in range(9) for i in range(u, 9)))
+    done = cofactor("train", path, "--out", tmp_path / "run", "-q")
+    assert done.code == 0, done.err
+    assert Run.load(tmp_path / "run").model.scale is None
+
+
+def test_recommend_names_items_with_titles_and_leaves_seen_ones_out(trained: Path, cofactor: Command) -> None:
+    done = cofactor("recommend", trained, "--user", "u1", "--n", 5, "--json")
+    assert done.code == 0, done.err
+    [one] = done.json["recommendations"]
+    model = Run.load(trained).model
+    row = model.user_row("u1")
+    assert model.seen is not None
+    seen = model.item_ids[model.seen.index[model.seen.ptr[row] : model.seen.ptr[row + 1]]]
+    assert len(one["items"]) == 5
+    assert not {best["item"] for best in one["items"]} & set(seen.tolist())
+    assert one["items"][0]["title"] == f"Film [{one['items'][0]['item'][1:]}]"
+
+
+def test_titles_with_brackets_are_printed_as_they_are(trained: Path, cofactor: Command) -> None:
+    assert "Film [" in cofactor("recommend", trained, "--user", "u1").out
+
+
+def test_new_user_gets_recommendations_from_her_ratings_alone(trained: Path, cofactor: Command) -> None:
+    done = cofactor("recommend", trained, "--rate", "i1=5", "--rate", "i2=1", "--json")
+    assert done.code == 0, done.err
+    items = {best["item"] for best in done.json["recommendations"][0]["items"]}
+    assert len(items) == 10
+    assert not items & {"i1", "i2"}
+
+
+def test_new_users_can_come_from_a_file(trained: Path, tmp_path: Path, cofactor: Command) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("user,item,rating\nann,i1,5\nann,i3,2\nbob,i2,4\nbob,unheard-of,1\n")
+    done = cofactor("recommend", trained, "--ratings", new, "--json")
+    assert [one["user"] for one in done.json["recommendations"]] == ["ann", "bob"]
+    assert "1 ratings of items the model does not know" in done.err
+
+
+def test_demo_shows_that_factors_beat_every_baseline(tmp_path: Path, cofactor: Command) -> None:
+    done = cofactor("demo", "--out", tmp_path / "demo", "--json")
+    assert done.code == 0, done.err
+    mse = {name: score["mse"] for name, score in done.json["scores"].items()}
+    assert min(mse, key=lambda name: mse[name]) == "pooled"
+    assert (tmp_path / "demo" / "run.json").exists()
+
+
+def test_demo_prints_a_table_for_people(tmp_path: Path, cofactor: Command) -> None:
+    done = cofactor("demo", "--out", tmp_path / "demo", "--quiet")
+    assert "user_mean" in done.out
+    assert done.err == ""
+
+
+def test_doctor_finds_this_machine_fit(cofactor: Command) -> None:
+    done = cofactor("doctor", "--json")
+    assert done.code == 0
+    assert all(check["fine"] for check in done.json["checks"])
+
+
+def test_data_list_names_what_can_be_had_and_how(cofactor: Command) -> None:
+    names = [one["name"] for one in cofactor("data", "list", "--json").json["datasets"]]
+    assert {"ml-100k", "ml-1m", "ml-25m"} <= set(names)
+    assert "by hand" in cofactor("data", "list").out
+
+
+def test_data_info_counts_a_file(file: Path, cofactor: Command) -> None:
+    facts = cofactor("data", "info", file, "--json").json
+    assert facts["ratings"] == 2_000
+    assert facts["users"] == 80
+
+
+def test_progress_lines_go_to_standard_error_only(file: Path, tmp_path: Path, cofactor: Command) -> None:
+    done = cofactor("train", file, "--epochs", 2, "--out", tmp_path / "run")
+    assert "2/2" in done.err
+    assert "2/2" not in done.out
+
+
+def test_version_is_printed(cofactor: Command) -> None:
+    import cofactor as cf
+
+    assert cofactor("--version").out == f"cofactor {cf.__version__}\n"
+
+
+def test_our_own_bug_exits_with_70(
+    monkeypatch: pytest.MonkeyPatch, cofactor: Command, tmp_path: Path
+) -> None:
+    def broken(_: object) -> dict[str, Any]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("cofactor.federation.run.read_facts", broken)
+    done = cofactor("show", tmp_path)
+    assert done.code == 70
+    assert "bug in cofactor" in done.err

@@ -1,0 +1,91 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cofactor.data.ratings import Ratings
+from cofactor.errors import RunError
+from cofactor.factors.baselines import UserItemBias
+from cofactor.federation.run import DataFacts, Run, read_facts
+from cofactor.progress import Progress
+
+
+@pytest.fixture
+def run() -> Run:
+    ratings = Ratings.from_arrays(["a", "a", "b"], [1, 2, 1], [5.0, 1.0, 3.0])
+    return Run(
+        model=UserItemBias().fit(ratings),
+        recipe={"kind": "Pooled", "model": {"kind": "SGD", "factors": 3}},
+        seed=4,
+        data=DataFacts.of(ratings),
+        created="2026-01-01T00:00:00+00:00",
+        seconds=1.5,
+        events=(Progress("sgd", 1, 2), Progress("sgd", 2, 2, "done")),
+    )
+
+
+def test_saved_run_comes_back_the_same(run: Run, tmp_path: Path) -> None:
+    scored = run.with_scores({"pooled": {"mse": 0.5}})
+    again = Run.load(scored.save(tmp_path / "deep" / "run"))
+    assert again.facts() == scored.facts()
+    assert again.events == run.events
+    assert np.array_equal(again.model.user_bias, run.model.user_bias)
+    assert again.model.user_ids.tolist() == ["a", "b"]
+
+
+def test_pooled_run_promises_nothing(run: Run) -> None:
+    assert run.guarantee["holds"] is False
+    assert run.guarantee["epsilon"] is None
+
+
+def test_existing_run_is_kept_unless_told_otherwise(run: Run, tmp_path: Path) -> None:
+    run.save(tmp_path / "run")
+    with pytest.raises(RunError, match="already holds a run"):
+        run.with_scores({"x": {}}).save(tmp_path / "run")
+    assert Run.load(tmp_path / "run").scores == {}
+    run.with_scores({"x": {}}).save(tmp_path / "run", overwrite=True)
+    assert Run.load(tmp_path / "run").scores == {"x": {}}
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_folder_that_is_no_run_is_never_replaced(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(RunError, match="not a run folder"):
+        run.save(tmp_path, overwrite=True)
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_failed_save_leaves_the_old_run_alone(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.save(tmp_path / "run")
+    monkeypatch.setattr("json.dumps", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run.save(tmp_path / "run", overwrite=True)
+    monkeypatch.undo()
+    assert Run.load(tmp_path / "run").seed == 4
+
+
+@pytest.mark.parametrize("damage", ["", "[]", '{"seed": 1}', "{"])
+def test_damaged_facts_are_reported_as_such(damage: str, run: Run, tmp_path: Path) -> None:
+    folder = run.save(tmp_path / "run")
+    (folder / "run.json").write_text(damage)
+    with pytest.raises(RunError, match="damaged"):
+        Run.load(folder)
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "model.npz"])
+def test_missing_file_is_reported_as_such(name: str, run: Run, tmp_path: Path) -> None:
+    folder = run.save(tmp_path / "run")
+    (folder / name).unlink()
+    with pytest.raises(RunError, match=name.split(".")[0]):
+        Run.load(folder)
+
+
+def test_newer_folder_is_refused(run: Run, tmp_path: Path) -> None:
+    folder = run.save(tmp_path / "run")
+    facts = json.loads((folder / "run.json").read_text()) | {"format": 99}
+    (folder / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(RunError, match="newer cofactor"):
+        read_facts(folder)

@@ -1,0 +1,125 @@
+"""Common mistakes, and the message each must give: what is wrong, where, and what to do."""
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cofactor as cf
+
+Command = Any
+GOOD = "user,item,rating\n" + "".join(f"u{k % 7},i{k % 11},{k % 5 + 1}\n" for k in range(77))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a good file and several bad ones."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").write_text(GOOD)
+    (tmp_path / "word.csv").write_text(GOOD.replace("u3,i3,4", "u3,i3,four"))
+    (tmp_path / "nan.csv").write_text(GOOD.replace("u3,i3,4", "u3,i3,NaN"))
+    (tmp_path / "twice.csv").write_text(GOOD + "u3,i3,4\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "latin.csv").write_bytes(GOOD.replace("u3", "ü3").encode("latin-1"))
+    (tmp_path / "short.csv.gz").write_bytes(gzip.compress(GOOD.encode())[:-30])
+    (tmp_path / "typo.toml").write_text("[recipe.model]\nkind = 'SGD'\nepoch = 3\n")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "thesis.txt").write_text("precious")
+    return tmp_path
+
+
+MISTAKES: list[tuple[str, int, str]] = [
+    ("train nosuch.csv", 2, r"nosuch\.csv"),
+    ("train goood.csv", 2, r"Did you mean .*good\.csv"),
+    ("train notes", 2, r"director|folder"),
+    ("train empty.csv", 2, r"empty"),
+    ("train word.csv", 2, r'word\.csv, row 5, column "rating": .*four.*--rating'),
+    ("train nan.csv", 2, r'nan\.csv, row 5, column "rating"'),
+    ("train twice.csv", 2, r"u3.*i3.*duplicates"),
+    ("train latin.csv", 2, r"latin\.csv.*UTF-8"),
+    ("train short.csv.gz", 2, r"short\.csv\.gz.*(truncated|incomplete|ends)"),
+    ("train good.csv --rating stars", 2, r'"stars".*rating'),
+    ("train good.csv --scale 1-5", 2, r"--scale must look like 1:5"),
+    ("train good.csv --scale 1:4", 2, r"good\.csv.*5.*scale"),
+    ("train good.csv --recipe poled", 2, r'Did you mean "pooled"'),
+    ("train good.csv --model svd", 2, r"model must be one of"),
+    ("train good.csv --factors 0", 2, r"factors must be at least 1, got 0"),
+    ("train good.csv --epochs -1", 2, r"epochs must be at least 1, got -1"),
+    ("train good.csv --test-fraction 1.5", 2, r"between 0 and 1"),
+    ("train good.csv --config nosuch.toml", 2, r"nosuch\.toml: cannot be read"),
+    ("train good.csv --config good.csv", 2, r"not valid TOML"),
+    ("train good.csv --config typo.toml", 2, r'"epoch".*Did you mean "epochs"'),
+    ("train good.csv --config typo.toml --factors 3", 2, r"already says how to train"),
+    ("train good.csv --out notes", 2, r"not a run folder"),
+    ("train good.csv --features", 2, r"--features needs a table of items"),
+    ("show notes", 2, r"not a run folder.*cofactor train"),
+    ("show nosuch", 2, r"not a run folder"),
+    ("recommend run", 2, r"--user ID.*--rate"),
+    ("recommend run --user u99", 2, r"no user 'u99'"),
+    ("recommend run --user u33", 2, r'Did you mean "u3"'),
+    ("recommend run --rate i1", 2, r"ITEM=RATING"),
+    ("recommend run --rate i1=good", 2, r"ITEM=RATING"),
+    ("recommend run --rate i1=9", 2, r"outside the model's scale"),
+    ("recommend run --rate film=3", 2, r"no item 'film'"),
+    ("data get ml-2m", 2, r"Did you mean"),
+    ("data get yelp", 1, r"by hand|yourself|yelp"),
+    ("data info nosuch.csv", 2, r"nosuch\.csv"),
+    ("tain good.csv", 2, r"tain"),
+    ("train", 2, r"Missing argument"),
+]
+
+
+@pytest.mark.parametrize(("command", "code", "message"), MISTAKES, ids=[words for words, _, _ in MISTAKES])
+def test_mistake_gets_one_clear_message(
+    command: str, code: int, message: str, folder: Path, cofactor: Command
+) -> None:
+    if " run" in command:
+        assert cofactor("train", "good.csv", "--out", "run", "-q", "--epochs", 1).code == 0
+    before = sorted(folder.rglob("*"))
+    done = cofactor(*command.split())
+    said = re.sub(r"\s+", " ", done.err)
+    assert done.code == code, said
+    assert re.search(message, said), said
+    assert "Traceback" not in said
+    assert sorted(folder.rglob("*")) == before, "a mistake must leave nothing behind"
+
+
+def test_errors_are_json_too_when_asked_for(folder: Path, cofactor: Command) -> None:
+    done = cofactor("train", "word.csv", "--json")
+    assert done.code == 2
+    assert done.json["error"]["kind"] == "DataError"
+    assert "row 5" in done.json["error"]["message"]
+
+
+def test_second_training_into_the_same_folder_is_refused(folder: Path, cofactor: Command) -> None:
+    again = ("train", "good.csv", "--out", "run", "-q", "--epochs", 1)
+    assert cofactor(*again).code == 0
+    refused = cofactor(*again)
+    assert (refused.code, "--force" in refused.err) == (2, True)
+    assert cofactor(*again, "--force").code == 0
+
+
+CALLS: list[tuple[Callable[[], object], str]] = [
+    (lambda: cf.Ratings.from_arrays([1, 2], [1], [3.0]), "users has 2 entries but items has 1"),
+    (lambda: cf.Ratings.from_arrays([1.5], [1], [3.0]), "ids must be whole numbers or text"),
+    (lambda: cf.Ratings.from_arrays([1], [1], [np.nan]), "rating number 1 is nan"),
+    (lambda: cf.Ratings.from_arrays([1], [1], [7.0], scale=cf.Scale(1, 5)), "outside the scale 1 to 5"),
+    (lambda: cf.Scale(5, 1), "low < high"),
+    (lambda: cf.SGD(factors=0), "factors must be at least 1, got 0"),
+    (lambda: cf.SGD(learning_rate=-0.1), "learning_rate must be greater than 0"),
+    (lambda: cf.Bayes(latent=-1), "latent"),
+    (lambda: cf.synthetic.like("ml-2m"), "Did you mean"),
+    (lambda: cf.train(cf.Pooled(), cf.Ratings.from_arrays([], [], [])), "no ratings"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), CALLS, ids=[message for _, message in CALLS])
+def test_mistake_in_python_raises_an_error_that_says_what_to_do(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(cf.CofactorError, match=re.escape(message)):
+        call()

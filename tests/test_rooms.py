@@ -16,6 +16,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"errors"},
     "progress": set(),
     "compiled": set(),
+    "__main__": {"cli"},
     "data": BASE,
     "factors": BASE | {"data"},
     "privacy": BASE,

@@ -106,7 +106,8 @@ class Run:
                 scores=facts["scores"],
             )
         except (KeyError, TypeError, ValueError, OSError) as error:
-            raise RunError(f"{folder}: the run folder is damaged ({error!r}). Train again.") from None
+            why = f"{type(error).__name__}: {error}"
+            raise RunError(f"{folder}: the run folder is damaged ({why}). Train again.") from None
 
 
 def _put_in_place(draft: Path, target: Path) -> Path:

@@ -59,7 +59,9 @@ def main() -> None:
             found = list(errors(path, model, with_features))
             rmse = [error for error, _ in found]
             cells = " | ".join(f"{error:.4f}" for error in rmse)
-            print(f"| {name} | {cells} | **{np.mean(rmse):.4f}** | {min(s for _, s in found):.1f} |", flush=True)
+            print(
+                f"| {name} | {cells} | **{np.mean(rmse):.4f}** | {min(s for _, s in found):.1f} |", flush=True
+            )
 
 
 main()

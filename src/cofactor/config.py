@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import numbers
 import types
 import typing
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ def positive(**settings: float | int | None) -> None:
     for name, value in settings.items():
         if value is None:
             continue
+        _number(name, value)
         if isinstance(value, int) and value < 1:
             raise ConfigError(f"{name} must be at least 1, got {value}.")
         if not (math.isfinite(value) and value > 0):
@@ -26,6 +28,7 @@ def positive(**settings: float | int | None) -> None:
 def not_negative(**settings: float) -> None:
     """Refuse negative numbers, NaN and infinity."""
     for name, value in settings.items():
+        _number(name, value)
         if not (math.isfinite(value) and value >= 0):
             raise ConfigError(f"{name} must be 0 or more, got {value}.")
 
@@ -33,8 +36,14 @@ def not_negative(**settings: float) -> None:
 def fraction(**settings: float) -> None:
     """Refuse anything outside the open interval (0, 1)."""
     for name, value in settings.items():
+        _number(name, value)
         if not 0 < value < 1:
             raise ConfigError(f"{name} must lie between 0 and 1, both excluded, got {value}.")
+
+
+def _number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ConfigError(f"{name} must be a number, got {value!r}.")
 
 
 def one_of(choices: tuple[str, ...], **settings: str) -> None:
@@ -46,22 +55,30 @@ def one_of(choices: tuple[str, ...], **settings: str) -> None:
 
 
 def as_table(config: object) -> dict[str, Any]:
-    """Turn a settings dataclass into a table for TOML or JSON; `kind` names its class, None is left out."""
+    """Turn a settings dataclass into a table for TOML or JSON; `kind` names its class.
+
+    TOML knows no None: such fields are left out, so what may be None must default to None.
+    """
     assert dataclasses.is_dataclass(config)
     table: dict[str, Any] = {"kind": type(config).__name__}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if value is not None:
             table[field.name] = as_table(value) if dataclasses.is_dataclass(value) else value
+        else:
+            assert field.default is None, f"{field.name} may be None, so it must default to None"
     return table
 
 
 def from_table(expected: type[T] | types.UnionType, table: Mapping[str, Any], where: str) -> T:
     """Build the settings that a table describes; `where` names the table in errors."""
-    choices = typing.get_args(expected) or (expected,)
-    by_name = {choice.__name__: choice for choice in choices if choice is not types.NoneType}
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where} must be a table of settings, got {table!r}.")
+    by_name = {choice.__name__: choice for choice in _plain_types(expected) if _is_settings(choice)}
+    if not by_name:
+        raise ConfigError(f"{where} must be a {_names(_plain_types(expected))}, got a table.")
     kind = table.get("kind", next(iter(by_name)) if len(by_name) == 1 else None)
-    if kind not in by_name:
+    if not isinstance(kind, str) or kind not in by_name:
         words = ", ".join(by_name)
         raise ConfigError(f"{where}: kind must be one of {words}, got {kind!r}.{did_you_mean(kind, by_name)}")
     return typing.cast(T, _build(by_name[kind], table, where))
@@ -78,24 +95,48 @@ def _build(cls: type, table: Mapping[str, Any], where: str) -> object:
             raise ConfigError(f'{where} has "{name}".{did_you_mean(name, known)} Known: {", ".join(known)}.')
         read = from_table if isinstance(value, Mapping) else _checked
         values[name] = read(hints[name], value, f"{where}.{name}")
-    return cls(**values)
+    missing = [name for name in _required(cls) if name not in values]
+    if missing:
+        raise ConfigError(f"{where} needs {', '.join(missing)}: {cls.__name__} has no default for that.")
+    try:
+        return cls(**values)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _required(cls: type) -> list[str]:
+    nothing = dataclasses.MISSING
+    fields = dataclasses.fields(cls)
+    return [field.name for field in fields if field.default is nothing and field.default_factory is nothing]
 
 
 def _checked(hint: Any, value: object, where: str) -> object:
     """Accept a plain value only if its type fits the field; an integer serves where a float is meant."""
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    allowed = tuple(typing.get_origin(t) or t for t in (typing.get_args(hint) if union else (hint,)))
-    if isinstance(value, bool) and bool not in allowed:
-        raise ConfigError(f"{where} must be a {_names(allowed)}, got {value!r}.")
-    if float in allowed and isinstance(value, int):
-        return float(value)
-    if tuple in allowed and isinstance(value, list):
+    allowed = _plain_types(hint)
+    if isinstance(value, list) and tuple in allowed:
         return tuple(value)
-    if not isinstance(value, allowed):
+    whole_for_float = float in allowed and int not in allowed and isinstance(value, int)
+    fits = whole_for_float or isinstance(value, allowed)
+    if not fits or (isinstance(value, bool) and bool not in allowed):
         raise ConfigError(f"{where} must be a {_names(allowed)}, got {value!r}.")
-    return value
+    return float(typing.cast(int, value)) if whole_for_float else value
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if union else (hint,)
+
+
+def _plain_types(hint: Any) -> tuple[type, ...]:
+    return tuple(typing.get_origin(choice) or choice for choice in _choices(hint))
+
+
+def _is_settings(choice: type) -> bool:
+    return dataclasses.is_dataclass(choice)
 
 
 def _names(allowed: tuple[type, ...]) -> str:
     words = {int: "whole number", float: "number", str: "text", bool: "true or false", tuple: "list"}
-    return " or ".join(words.get(t, t.__name__) for t in allowed if t is not types.NoneType)
+    return " or ".join(
+        words.get(t, f"table with kind {t.__name__}") for t in allowed if t is not types.NoneType
+    )

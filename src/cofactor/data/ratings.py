@@ -1,74 +1,23 @@
 """`Ratings`: an immutable rating matrix with the ids it came with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from cofactor.data.grouping import Grouped, Index, Times, Values, first_duplicate, group, read_only
+from cofactor.data.duplicates import Duplicates, without_duplicates
+from cofactor.data.grouping import Grouped, Index, Times, Values, group, read_only
+from cofactor.data.numbering import number
+from cofactor.data.scale import Scale as Scale
+from cofactor.data.scale import check_scale, scale_of
 from cofactor.errors import DataError, UnknownId, did_you_mean
 
 Id = int | str
 Ids = NDArray[Any]
 """Original ids, one a row: int64 or text."""
-Duplicates = Literal["error", "last", "mean"]
 Selection = slice | Sequence[int] | NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The values a rating may take."""
-
-    low: float
-    high: float
-    step: float | None = None
-    """Distance between neighbouring values; None when any value in between is possible."""
-
-    def __post_init__(self) -> None:
-        if not self.low < self.high:
-            raise DataError(f"a rating scale needs low < high, got {self.low:g} to {self.high:g}.")
-
-    def __str__(self) -> str:
-        steps = f" in steps of {self.step:g}" if self.step else ""
-        return f"{self.low:g} to {self.high:g}{steps}"
-
-    @property
-    def middle(self) -> float:
-        """Halfway between the ends."""
-        return (self.low + self.high) / 2
-
-    def clip(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Bring predictions back onto the scale."""
-        clipped: NDArray[Any] = np.clip(values, self.low, self.high)
-        return clipped
-
-    def covers(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say of each value whether it lies between the ends."""
-        inside: NDArray[np.bool_] = (values >= self.low) & (values <= self.high)
-        return inside
-
-    @classmethod
-    def of(cls, values: Values) -> "Scale | None":
-        """Read the scale off the values; None when all of them are equal."""
-        if len(values) == 0:
-            return None
-        distinct = _some_distinct(values)
-        if len(distinct) < 2:
-            return None
-        gaps = np.diff(distinct)
-        step = float(gaps.min())
-        regular = len(distinct) <= 101 and np.allclose(gaps / step, np.round(gaps / step), atol=1e-3)
-        return cls(float(distinct[0]), float(distinct[-1]), round(step, 6) if regular else None)
-
-
-def _some_distinct(values: Values) -> Values:
-    """Return the distinct values, or only the ends when there are too many for a scale with steps."""
-    if len(np.unique(values[:10_000])) > 101:
-        return np.array([values.min(), values.max()], np.float32)
-    return np.unique(values)
 
 
 class Ratings:
@@ -89,10 +38,16 @@ class Ratings:
         grouped_by: Literal["user", "item"] = "user",
     ) -> None:
         """Wrap arrays that are already numbered and grouped; see `from_arrays` for raw ids."""
-        self.user_ids = read_only(user_ids)
-        self.item_ids = read_only(item_ids)
-        self.scale = scale
+        self.user_ids: Ids
+        self.item_ids: Ids
+        self.scale: Scale | None
+        self.__dict__.update(user_ids=read_only(user_ids), item_ids=read_only(item_ids), scale=scale)
         self.__dict__[f"by_{grouped_by}"] = grouped.read_only()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"Ratings cannot be changed, {name} included. Make new ones with select or where."
+        )
 
     @classmethod
     def from_arrays(
@@ -105,9 +60,12 @@ class Ratings:
         scale: Scale | None = None,
         duplicates: Duplicates = "error",
     ) -> "Ratings":
-        """Build ratings from aligned arrays of original ids; without values they are implicit."""
-        user_ids, user_rows = np.unique(np.asarray(users), return_inverse=True)
-        item_ids, item_rows = np.unique(np.asarray(items), return_inverse=True)
+        """Build ratings from aligned arrays of original ids; without values they are implicit.
+
+        Arrays that could still be written to are copied; read-only ones are shared.
+        """
+        user_ids, user_rows = number(_plain_ids(users))
+        item_ids, item_rows = number(_plain_ids(items))
         return cls.from_rows(
             user_rows, item_rows, values, times=times, user_ids=user_ids, item_ids=item_ids,
             scale=scale, duplicates=duplicates,
@@ -127,32 +85,28 @@ class Ratings:
         duplicates: Duplicates = "error",
     ) -> "Ratings":
         """Build ratings whose users and items are already row numbers into the given ids."""
-        rows, columns = np.asarray(users, np.int32), np.asarray(items, np.int32)
-        numbers = np.ones(len(rows), np.float32) if values is None else np.asarray(values, np.float32)
-        stamps = None if times is None else np.asarray(times, np.int64)
-        for name, array in (("items", columns), ("values", numbers), ("times", stamps)):
-            if array is not None and len(array) != len(rows):
-                raise DataError(f"users has {len(rows):,} entries but {name} has {len(array):,}.")
-        if not np.isfinite(numbers).all():
-            at = int(np.flatnonzero(~np.isfinite(numbers))[0])
-            raise DataError(f"rating number {at + 1} is {numbers[at]}; every rating must be a finite number.")
         user_ids, item_ids = _plain_ids(user_ids), _plain_ids(item_ids)
+        rows, columns = _row_numbers(users, user_ids, "user"), _row_numbers(items, item_ids, "item")
+        numbers = np.ones(len(rows), np.float32) if values is None else _own(values, np.float32)
+        stamps = None if times is None else _own(times, np.int64)
+        _check_lengths(len(rows), items=columns, values=numbers, times=stamps)
+        _check_finite(numbers)
+        known = scale if scale is not None or values is None else scale_of(numbers)
+        if scale is not None:
+            check_scale(numbers, scale)
         grouped = group(rows, columns, numbers, stamps, len(user_ids))
-        grouped = _without_duplicates(grouped, duplicates, user_ids, item_ids)
-        known = scale if scale is not None or values is None else Scale.of(grouped.values)
-        if known is not None:
-            _check_scale(grouped.values, known)
+        grouped = without_duplicates(grouped, duplicates, user_ids, item_ids)
         return cls(grouped, user_ids=user_ids, item_ids=item_ids, scale=known)
 
     @cached_property
     def by_user(self) -> Grouped:
         """The ratings grouped by user: `by_user.index` holds items."""
-        return self.by_item.turned(self.user_count)
+        return self.by_item.turned(self.user_count).read_only()
 
     @cached_property
     def by_item(self) -> Grouped:
         """The ratings grouped by item: `by_item.index` holds users."""
-        return self.by_user.turned(self.item_count)
+        return self.by_user.turned(self.item_count).read_only()
 
     @property
     def users(self) -> Index:
@@ -273,66 +227,56 @@ class Ratings:
 
 def find_row(rows: dict[Id, int], wanted: Id, side: str) -> int:
     """Look an id up; text that spells an integer finds the integer, as it must on a command line."""
-    if wanted in rows:
-        return rows[wanted]
-    if isinstance(wanted, str) and wanted.strip().lstrip("-").isdigit() and int(wanted) in rows:
-        return rows[int(wanted)]
-    if not isinstance(wanted, str) and str(wanted) in rows:
-        return rows[str(wanted)]
+    for same in (wanted, _as_integer(wanted), str(wanted)):
+        if same is not None and same in rows:
+            return rows[same]
     some = ", ".join(str(known) for known in list(rows)[:3])
     hint = did_you_mean(wanted, rows) if len(rows) <= 100_000 else ""
     raise UnknownId(f"there is no {side} {wanted!r}.{hint} There are {len(rows):,} {side}s, such as {some}.")
 
 
-def _plain_ids(ids: Ids) -> Ids:
+def _as_integer(wanted: Id) -> int | None:
+    try:
+        return int(wanted)
+    except ValueError:
+        return None
+
+
+def _plain_ids(ids: ArrayLike) -> Ids:
     array = np.asarray(ids)
-    if array.dtype.kind in "iu":
-        return array.astype(np.int64)
+    if array.dtype.kind in "iu" or len(array) == 0:
+        return array.astype(np.int64, copy=False)
     if array.dtype.kind == "U":
         return array
-    if array.dtype.kind == "O" and all(isinstance(entry, str) for entry in array):
+    if array.dtype.kind in "OT" and all(isinstance(entry, str) for entry in array):
         return array.astype(np.str_)
     raise DataError(f"ids must be whole numbers or text, got {array.dtype}. Convert them to str first.")
 
 
-def _without_duplicates(grouped: Grouped, rule: Duplicates, user_ids: Ids, item_ids: Ids) -> Grouped:
-    at = first_duplicate(grouped, len(item_ids))
-    if at < 0:
-        return grouped
-    if rule == "error":
-        user = user_ids[np.searchsorted(grouped.ptr, at, side="right") - 1]
+def _own(array: ArrayLike, kind: DTypeLike) -> NDArray[Any]:
+    """Return an array that the caller cannot write to later: a copy, unless theirs is read-only."""
+    given = np.asarray(array)
+    return np.array(given, kind, copy=True if given.flags.writeable else None)
+
+
+def _row_numbers(rows: ArrayLike, ids: Ids, side: str) -> Index:
+    given = np.asarray(rows)
+    if len(given) and not (given.min() >= 0 and given.max() < len(ids)):
         raise DataError(
-            f"user {user} rated item {item_ids[grouped.index[at]]} more than once. "
-            'Keep the last one with duplicates="last", or their mean with duplicates="mean".'
+            f"{side} row numbers must lie from 0 to {len(ids) - 1:,}, "
+            f"got {given.min():,} to {given.max():,}. Use from_arrays for original ids."
         )
-    if rule not in ("last", "mean"):
-        raise DataError(f'duplicates must be "error", "last" or "mean", got {rule!r}.')
-    return _merged(grouped, len(item_ids), rule)
+    return _own(given, np.int32)
 
 
-def _merged(grouped: Grouped, item_count: int, rule: Literal["last", "mean"]) -> Grouped:
-    """Keep one rating a pair: the latest (by time, else by order), its value the mean if asked."""
-    pair = grouped.members().astype(np.int64) * item_count + grouped.index
-    when = np.arange(len(pair)) if grouped.times is None else grouped.times
-    order = np.lexsort((when, pair))
-    ends = np.append(pair[order][1:] != pair[order][:-1], True)
-    last = order[ends]
-    values = grouped.values[last]
-    if rule == "mean":
-        starts = np.append(0, np.flatnonzero(ends)[:-1] + 1)
-        sizes = np.diff(np.append(starts, len(pair)))
-        sums = np.add.reduceat(grouped.values[order].astype(np.float64), starts)
-        values = (sums / sizes).astype(np.float32)
-    times = None if grouped.times is None else grouped.times[last]
-    members = grouped.members()[last]
-    return group(members, grouped.index[last], values, times, len(grouped.ptr) - 1)
+def _check_lengths(expected: int, **arrays: NDArray[Any] | None) -> None:
+    for name, array in arrays.items():
+        if array is not None and len(array) != expected:
+            raise DataError(f"users has {expected:,} entries but {name} has {len(array):,}.")
 
 
-def _check_scale(values: Values, scale: Scale) -> None:
-    outside = ~scale.covers(values)
-    if outside.any():
-        worst = values[np.argmax(outside)]
-        raise DataError(
-            f"{int(outside.sum()):,} ratings lie outside the scale {scale}, the first is {worst:g}. "
-            "Correct them, or state the true scale."
-        )
+def _check_finite(values: Values) -> None:
+    finite = np.isfinite(values)
+    if not finite.all():
+        at = int(np.argmin(finite))
+        raise DataError(f"rating number {at + 1} is {values[at]}; every rating must be a finite number.")

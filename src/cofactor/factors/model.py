@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.config import positive
 from cofactor.data.grouping import Index, Offsets, Values
 from cofactor.data.ratings import Id, Ids, Ratings, Scale, find_row
 from cofactor.errors import DataError, RunError
@@ -17,7 +18,7 @@ from cofactor.errors import DataError, RunError
 FORMAT = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HomeFit:
     """How one user's row follows from her own ratings once the items are known: a ridge regression."""
 
@@ -29,9 +30,11 @@ class HomeFit:
     """Whether the prior counts once for every rating (weighted regularization) or once."""
     target: float | None = None
     """What every rating of an implicit model counts as; None where ratings have values."""
+    calibrated: bool = False
+    """Whether weights and precision are probabilities' own, so that they tell how sure a prediction is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Seen:
     """Which items each user has rated, to leave them out of recommendations."""
 
@@ -49,7 +52,7 @@ class Recommendation:
     """Predicted rating, or preference for an implicit model."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Factors:
     """Predicts mean + user bias + item bias + user vector . item vector."""
 
@@ -106,6 +109,7 @@ class Factors:
         from cofactor.factors.topk import top_items
 
         first, last, _ = users.indices(len(self.user_ids))
+        last = max(first, last)
         seen = None if self.seen is None or include_seen else self.seen
         ptr = np.zeros(last - first + 1, np.int64) if seen is None else seen.ptr[first : last + 1]
         index = np.zeros(0, np.int32) if seen is None else seen.index
@@ -113,13 +117,22 @@ class Factors:
             self.user_vectors[first:last], self.item_vectors, self.item_bias, ptr, index, n
         )
         scores = scores + self.mean + self.user_bias[first:last, None]
-        return items, scores if self.scale is None else self.scale.clip(scores)
+        if self.scale is not None:
+            scores[items >= 0] = self.scale.clip(scores[items >= 0])
+        return items, scores
 
     def similar_items(self, item: Id, n: int = 10) -> list[Recommendation]:
-        """Return the n items whose vectors point most nearly the same way (score: cosine)."""
+        """Return the n items that the same users prefer (score: cosine of the vectors, less their mean).
+
+        The mean is taken off because what all items share changes no user's order of them.
+        """
+        positive(n=n)
         row = self.item_row(item)
-        lengths = np.linalg.norm(self.item_vectors, axis=1)
-        cosine = self.item_vectors @ self.item_vectors[row] / np.maximum(lengths * lengths[row], 1e-12)
+        if self.item_vectors.shape[1] == 0:
+            raise DataError("this model has no factors to compare items by. Fit one with SGD() or Bayes().")
+        vectors = self.item_vectors - self.item_vectors.mean(axis=0)
+        lengths = np.linalg.norm(vectors, axis=1)
+        cosine = vectors @ vectors[row] / np.maximum(lengths * lengths[row], 1e-12)
         cosine[row] = -np.inf
         best = np.argsort(-cosine, kind="stable")[: min(n, len(cosine) - 1)]
         return [self._named(other, cosine[other]) for other in best]
@@ -165,7 +178,9 @@ class Factors:
             arrays |= {"seen_ptr": self.seen.ptr, "seen_index": self.seen.index}
         if self.home is not None:
             arrays |= {"home_precision": self.home.precision, "home_weights": self.home.weights}
-            facts |= {"home_per_rating": self.home.per_rating, "home_target": self.home.target}
+            facts["home"] = {
+                name: getattr(self.home, name) for name in ("per_rating", "target", "calibrated")
+            }
         with Path(path).open("wb") as file:
             np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
 
@@ -176,13 +191,17 @@ class Factors:
             with np.load(Path(path), allow_pickle=False) as file:
                 arrays = dict(file)
                 facts = json.loads(str(arrays.pop("facts")))
+            newer = facts["format"] > FORMAT
         except FileNotFoundError:
             raise RunError(f"{path}: there is no such file. Name a model that cofactor has saved.") from None
         except Exception as error:
             raise RunError(f"{path}: not a model that cofactor has saved ({type(error).__name__}).") from None
-        if facts["format"] > FORMAT:
+        if newer:
             raise RunError(f"{path}: written by a newer cofactor. Upgrade cofactor to read it.")
-        return _assembled(arrays, facts)
+        try:
+            return _assembled(arrays, facts)
+        except (KeyError, TypeError, ValueError, IndexError, DataError) as error:
+            raise RunError(f"{path}: the model is damaged ({error}). Fit it again.") from None
 
     @cached_property
     def _user_rows(self) -> dict[Id, int]:
@@ -214,16 +233,30 @@ def _home_row(
         y = np.full(len(items), home.target)
     weighted = x * home.weights[items, None]
     prior = home.precision * (len(items) if home.per_rating else 1)
-    row: NDArray[np.float64] = np.linalg.solve(weighted.T @ x + prior, weighted.T @ y)
+    row = np.linalg.solve(weighted.T @ x + prior, weighted.T @ y).astype(np.float64, copy=False)
     return (float(row[0]), row[1:]) if has_bias else (0.0, row)
 
 
 def _assembled(arrays: dict[str, Any], facts: dict[str, Any]) -> Factors:
     home = seen = None
     if "home_weights" in arrays:
-        precision, weights = arrays.pop("home_precision"), arrays.pop("home_weights")
-        home = HomeFit(precision, weights, facts["home_per_rating"], facts["home_target"])
+        home = HomeFit(arrays.pop("home_precision"), arrays.pop("home_weights"), **facts["home"])
     if "seen_ptr" in arrays:
         seen = Seen(arrays.pop("seen_ptr"), arrays.pop("seen_index"))
     scale = Scale(**facts["scale"]) if "scale" in facts else None
-    return Factors(**arrays, mean=facts["mean"], scale=scale, seen=seen, home=home)
+    model = Factors(**arrays, mean=facts["mean"], scale=scale, seen=seen, home=home)
+    _check_shapes(model)
+    return model
+
+
+def _check_shapes(model: Factors) -> None:
+    users, items, width = len(model.user_ids), len(model.item_ids), model.user_vectors.shape[1]
+    expected = {
+        "user_bias": (users,),
+        "item_bias": (items,),
+        "user_vectors": (users, width),
+        "item_vectors": (items, width),
+    }
+    for name, shape in expected.items():
+        if getattr(model, name).shape != shape:
+            raise ValueError(f"{name} has shape {getattr(model, name).shape}, not {shape}")

@@ -1,0 +1,98 @@
+"""Finding the row that cannot be read, once a fast reader has refused the file."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+import numpy as np
+
+from cofactor.data.columns import Columns
+from cofactor.data.grouping import Index
+from cofactor.data.layout import Record
+from cofactor.data.scale import Scale
+from cofactor.errors import DataError
+
+
+@dataclass(frozen=True)
+class Checker:
+    """Checks records one by one; each check returns what is wrong, or None."""
+
+    label: str
+    names: Sequence[str]
+    columns: Columns
+    scale: Scale | None
+
+    def first_problem(self, records: Iterable[Record]) -> DataError | None:
+        """Return the first bad row as an error that says where it is and what to do."""
+        for line, fields in records:
+            problem = self._problem(line, fields)
+            if problem is not None:
+                return DataError(problem)
+        return None
+
+    def _problem(self, line: int, fields: list[str]) -> str | None:
+        where = f"{self.label}, row {line}"
+        if len(fields) != len(self.names):
+            return (
+                f"{where}: {len(fields)} fields where there are {len(self.names)} columns. "
+                "Fix the row, or put quotes around text that contains the separator."
+            )
+        for holds, place in self.columns.used().items():
+            wrong = self._wrong(holds, fields[place].strip())
+            if wrong is not None:
+                return f'{where}, column "{self.names[place]}": {wrong}'
+        return None
+
+    def _wrong(self, holds: str, text: str) -> str | None:
+        if not text:
+            return f"the value is missing. Fill it in, or remove the row{_another(holds)}."
+        if holds == "rating":
+            return _wrong_rating(text, self.scale)
+        if holds == "time" and not _is_time(text):
+            return (
+                f"cannot read {text!r} as a time. Write seconds since 1970 or dates such as 2001-12-31"
+                f"{_another(holds)}."
+            )
+        return None
+
+
+def duplicate_lines(users: Index, items: Index, records: Iterable[Record]) -> tuple[int, int]:
+    """Return both lines of the first pair that occurs twice; there must be one."""
+    pairs = users.astype(np.int64) * (int(items.max()) + 1) + items
+    order = np.argsort(pairs, kind="stable")
+    same = np.flatnonzero(pairs[order][1:] == pairs[order][:-1])
+    seconds = order[same + 1]
+    at = int(np.argmin(seconds))
+    second, first = int(seconds[at]), int(order[same[at]])
+    lines = [line for line, _ in islice(records, second + 1)]
+    return lines[first], lines[second]
+
+
+def _wrong_rating(text: str, scale: Scale | None) -> str | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return f"cannot read {text!r} as a number. Fix the row{_another('rating')}."
+    if not math.isfinite(value):
+        return f"{text!r} is not a finite number. Fix or remove the row{_another('rating')}."
+    if scale is not None and not scale.covers(np.array([value], np.float32))[0]:
+        return f"{text} lies outside the scale {scale}. Fix the row, or state the true scale with --scale."
+    return None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        pass
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _another(holds: str) -> str:
+    return f", or name another column with --{holds}"

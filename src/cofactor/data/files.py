@@ -1,0 +1,143 @@
+"""Reading ratings from files: typed and fast, and exact about the row that cannot be read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from cofactor.data.badrows import Checker, duplicate_lines
+from cofactor.data.columns import WITHOUT_HEADER, Columns, find_columns
+from cofactor.data.duplicates import Duplicates
+from cofactor.data.frames import ids_and_rows, parquet_frame, seconds, text_frame
+from cofactor.data.grouping import Index, read_only
+from cofactor.data.layout import Layout, Record, layout_of
+from cofactor.data.ratings import Ratings
+from cofactor.data.scale import Scale
+from cofactor.data.sources import Source, open_source
+from cofactor.errors import DataError
+
+
+@dataclass(frozen=True)
+class RatingsFile:
+    """A file of ratings whose layout and columns are known; nothing but its head has been read."""
+
+    source: Source
+    layout: Layout | None
+    """None for parquet."""
+    names: tuple[str, ...]
+    columns: Columns
+
+    @property
+    def format(self) -> str:
+        """What the file is, in a few words."""
+        if self.layout is None:
+            return "parquet"
+        if self.layout.types:
+            return "RecBole"
+        words = {"::": "double colons", "\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
+        header = "with a header" if self.layout.header else "without a header"
+        return f"text separated by {words[self.layout.separator]}, {header}"
+
+    def frame(self) -> pl.DataFrame:
+        """Read the columns that are needed."""
+        if self.layout is None:
+            return parquet_frame(self.source, self.columns)
+        return text_frame(self.source, self.layout, self.columns)
+
+    def records(self) -> Iterator[Record]:
+        """Yield all rows as text, slowly, with their line numbers."""
+        if self.layout is not None:
+            yield from self.layout.records(self.source)
+            return
+        for line, row in enumerate(pl.read_parquet(self.source.data).iter_rows(), start=1):
+            yield line, ["" if cell is None else str(cell) for cell in row]
+
+
+def read_ratings(
+    path: str | Path,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    time: str | None = None,
+    scale: Scale | None = None,
+    duplicates: Duplicates = "error",
+    member: str | None = None,
+) -> Ratings:
+    """Read ratings from csv, tsv, parquet, MovieLens, RecBole or LibimSeTi files; plain, .gz or .zip.
+
+    Columns are found by their usual names, or by those given here. A file without a column of ratings is
+    implicit. Ids that are all whole numbers stay whole numbers; otherwise they are text. Times become
+    seconds. `member` names the file inside a .zip that holds several.
+    """
+    file = open_ratings(path, user=user, item=item, rating=rating, time=time, member=member)
+    return read(file, scale=scale, duplicates=duplicates)
+
+
+def open_ratings(path: str | Path, *, member: str | None = None, **wanted: str | None) -> RatingsFile:
+    """Find out how a file of ratings is laid out; `wanted` names its columns."""
+    source = open_source(path, "ratings", member)
+    if source.head(4) == b"PAR1":
+        names = _parquet_names(source)
+        return RatingsFile(source, None, names, find_columns(names, source.label, **wanted))
+    layout = layout_of(source)
+    names = layout.names or _names_without_header(layout.width)
+    if not layout.sample:
+        raise DataError(f"{source.label} has a header but no ratings below it.")
+    return RatingsFile(source, layout, names, find_columns(names, source.label, **wanted))
+
+
+def read(file: RatingsFile, *, scale: Scale | None = None, duplicates: Duplicates = "error") -> Ratings:
+    """Read a file whose layout is known."""
+    checker = Checker(file.source.label, file.names, file.columns, scale)
+    frame = _whole_frame(file, checker)
+    user_ids, users = ids_and_rows(frame["user"])
+    item_ids, items = ids_and_rows(frame["item"])
+    values, times = (
+        read_only(frame[name].to_numpy()) if name in frame.columns else None for name in ("rating", "time")
+    )
+    try:
+        return Ratings.from_rows(
+            users, items, values, times=times, user_ids=user_ids, item_ids=item_ids,
+            scale=scale, duplicates=duplicates,
+        )  # fmt: skip
+    except DataError as error:
+        located = checker.first_problem(file.records()) or _located(error, file, users, items)
+        raise located from None
+
+
+def _whole_frame(file: RatingsFile, checker: Checker) -> pl.DataFrame:
+    """Return the columns without gaps, or raise the error that names the bad row."""
+    label = file.source.label
+    try:
+        frame = file.frame()
+        if any(frame.null_count().row(0)):
+            problem = checker.first_problem(file.records())
+            if problem is not None:
+                raise problem
+            # What is left are empty lines, which the reader returns as rows of nothing.
+            frame = frame.drop_nulls()
+        return seconds(frame) if "time" in frame.columns else frame
+    except pl.exceptions.PolarsError as error:
+        told = f"{label}: cannot be read ({str(error).splitlines()[0]}). Check the file."
+        raise checker.first_problem(file.records()) or DataError(told) from None
+
+
+def _located(error: DataError, file: RatingsFile, users: Index, items: Index) -> DataError:
+    """Add the file, and for a pair rated twice both rows, to what is wrong with the ratings."""
+    if "more than once" not in str(error):
+        return DataError(f"{file.source.label}: {error}")
+    first, second = duplicate_lines(users, items, file.records())
+    return DataError(f"{file.source.label}, rows {first} and {second}: {error}")
+
+
+def _names_without_header(width: int) -> tuple[str, ...]:
+    return (*WITHOUT_HEADER, *(f"column {place}" for place in range(5, width + 1)))[:width]
+
+
+def _parquet_names(source: Source) -> tuple[str, ...]:
+    try:
+        return tuple(pl.read_parquet_schema(source.data))
+    except pl.exceptions.PolarsError:
+        raise DataError(f"{source.label}: the parquet file is damaged. Fetch or write it again.") from None

@@ -1,0 +1,70 @@
+"""What SGD and ALS share: the units of training, the penalty of a row, and the way back to a model.
+
+Ratings are trained on less their mean and over their spread, so that one setting serves every scale.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.data.grouping import Values
+from cofactor.data.ratings import Ratings
+from cofactor.errors import DataError
+from cofactor.factors.model import Factors, HomeFit, seen_in
+
+
+class Side(NamedTuple):
+    """What was trained for the users, or for the items."""
+
+    vectors: Values
+    bias: Values
+
+
+@dataclass(frozen=True)
+class Units:
+    """A rating is mean + spread * what is trained."""
+
+    mean: float
+    spread: float
+
+    @classmethod
+    def of(cls, ratings: Ratings) -> "Units":
+        """Take the units from ratings with values."""
+        if len(ratings) == 0:
+            raise DataError("there are no ratings to learn from.")
+        if ratings.implicit:
+            raise DataError("these ratings have no values, or only one. Fit ImplicitALS() to them instead.")
+        spread = float(np.std(ratings.values, dtype=np.float64))
+        return cls(ratings.mean, spread if spread > 0 else 1.0)
+
+    def factors(
+        self, ratings: Ratings, users: Side, items: Side, *, regularization: float, biases: bool
+    ) -> Factors:
+        """Return the model in the ratings' own units."""
+        root = np.float32(np.sqrt(self.spread))
+        ridge = float(np.median(penalties(regularization, ratings.by_user.sizes)))
+        ridges = [ridge] * biases + [ridge * self.spread] * users.vectors.shape[1]
+        return Factors(
+            user_ids=ratings.user_ids,
+            item_ids=ratings.item_ids,
+            mean=self.mean,
+            user_bias=users.bias * np.float32(self.spread),
+            item_bias=items.bias * np.float32(self.spread),
+            user_vectors=users.vectors * root,
+            item_vectors=items.vectors * root,
+            scale=ratings.scale,
+            seen=seen_in(ratings),
+            home=HomeFit(np.diag(ridges), np.ones(ratings.item_count)),
+        )
+
+
+def penalties(regularization: float, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the penalty of each row's squared length: regularization * root of its number of ratings.
+
+    Between a fixed penalty, too weak where ratings are many, and one for each rating, too weak where they are
+    few. A row without ratings has a penalty too, so that its solution is 0.
+    """
+    weights: NDArray[np.float64] = regularization * np.sqrt(np.maximum(sizes, 1))
+    return weights

@@ -9,9 +9,9 @@ import cofactor as cf
 PUBLIC = [
     "ALS", "Bayes", "CofactorError", "Comparison", "ConfigError", "DataError", "DownloadError", "Factors",
     "Features", "GlobalMean", "ImplicitALS", "ItemMean", "Pooled", "Popularity", "Progress", "Ratings",
-    "Recommendation", "Refused", "Run", "RunError", "SGD", "Scale", "Table", "UnknownId", "UserItemBias",
-    "UserMean", "__version__", "compare", "datasets", "partition", "prepare", "read_items", "read_ratings",
-    "read_users", "split", "synthetic", "train",
+    "Recommendation", "Refused", "Run", "RunError", "SGD", "Scale", "Scores", "Table", "UnknownId",
+    "UserItemBias", "UserMean", "__version__", "compare", "datasets", "measure", "partition", "prepare",
+    "read_items", "read_ratings", "read_users", "split", "synthetic", "train",
 ]  # fmt: skip
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from cofactor.errors import UnknownId as UnknownId
     from cofactor.evaluate.compare import Comparison as Comparison
     from cofactor.evaluate.compare import compare as compare
+    from cofactor.evaluate.metrics import Scores as Scores
+    from cofactor.evaluate.metrics import measure as measure
     from cofactor.factors.als import ALS as ALS
     from cofactor.factors.baselines import GlobalMean as GlobalMean
     from cofactor.factors.baselines import ItemMean as ItemMean
@@ -55,6 +57,7 @@ _HOMES = {
         "CofactorError", "ConfigError", "DataError", "DownloadError", "Refused", "RunError", "UnknownId",
     ),
     "cofactor.evaluate.compare": ("Comparison", "compare"),
+    "cofactor.evaluate.metrics": ("Scores", "measure"),
     "cofactor.factors.als": ("ALS",),
     "cofactor.factors.baselines": ("GlobalMean", "ItemMean", "Popularity", "UserItemBias", "UserMean"),
     "cofactor.factors.bayes": ("Bayes",),

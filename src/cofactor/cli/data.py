@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cofactor.cli import options
-from cofactor.cli.text import ProgressLine, print_json, print_line, print_table
+from cofactor.cli.text import ProgressLine, print_facts, print_json, print_line, print_table
 
 app = typer.Typer(no_args_is_help=True, help="Data sets to fetch, and a first look at a file.")
 
@@ -59,4 +59,8 @@ def describe(file: options.RatingsFile, json: options.Json = False) -> None:
     if json:
         print_json(asdict(summary))
     else:
-        print_table(("", ""), list(asdict(summary).items()))
+        facts = asdict(summary) | {
+            "density": f"{summary.density:.2%}",
+            "ratings_per_user": "least {}, quartiles {}, {}, {}, most {}".format(*summary.ratings_per_user),
+        }
+        print_facts(facts)

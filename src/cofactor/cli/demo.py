@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cofactor.cli import options
-from cofactor.cli.text import RED, ProgressLine, print_json, print_line, print_scores, print_table
+from cofactor.cli.text import RED, ProgressLine, print_json, print_line, print_recommendations, print_scores
 
 
 def demo(
@@ -27,6 +27,8 @@ def demo(
     training, test = by_fraction(made.ratings, test=0.1, seed=7)
     run = train(Pooled(), training, seed=7, progress=ProgressLine(quiet=quiet or json))
     run = run.with_scores(compare(run, training, test).as_dict())
+    titles = dict(zip(made.ratings.item_ids.tolist(), made.item_titles.tolist(), strict=True))
+    run = run.with_titles(titles)
     run.save(out, overwrite=True)
     if json:
         print_json(
@@ -36,7 +38,6 @@ def demo(
     print_line(f"{made.ratings}, made up, a tenth of each user's kept back")
     print_scores(run.scores)
     user = run.model.user_ids[0].item()
-    rows = [(rank, best.item, best.score) for rank, best in enumerate(run.model.recommend(user, 5), 1)]
-    print_table(("", "item", "predicted"), rows, title=f"for user {user}")
+    print_recommendations(user, run.model.recommend(user, 5))
     print_line(run.guarantee["statement"], RED)
     print_line(f"Saved in {out}. Next: cofactor show {out}, or cofactor train with a file of your own.")

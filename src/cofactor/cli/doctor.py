@@ -52,7 +52,7 @@ def _threads() -> Check:
     import numba
 
     limit = os.environ.get("OMP_NUM_THREADS")
-    cores = numba.config.NUMBA_NUM_THREADS
+    cores = numba.get_num_threads()
     remedy = "OMP_NUM_THREADS=1 holds every kernel to one thread" if limit == "1" and cores > 1 else ""
     return Check("threads", True, f"{cores}", remedy)
 

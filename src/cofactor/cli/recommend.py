@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cofactor.cli import options
-from cofactor.cli.text import print_json, print_line, print_table
+from cofactor.cli.text import print_json, print_line, print_recommendations
 from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ def _tell(lists: Mapping["Id", list["Recommendation"]], *, as_json: bool) -> Non
         )
         return
     for user, items in lists.items():
-        rows = [(rank, best.item, best.title or "", best.score) for rank, best in enumerate(items, 1)]
-        print_table(("", "item", "title", "score"), rows, title=f"for {user}")
+        print_recommendations(user, items)
     if not lists:
         print_line("There is nobody to recommend to.")

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -13,6 +13,10 @@ from rich.text import Text
 
 from cofactor.errors import CofactorError
 from cofactor.progress import Progress
+
+if TYPE_CHECKING:
+    from cofactor.data.ratings import Id
+    from cofactor.factors.model import Recommendation
 
 RED = "bold red"
 
@@ -49,6 +53,21 @@ def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
         measures = [name for name, value in next(iter(scores.values())).items() if isinstance(value, float)]
         rows = [(name, *(score[measure] for measure in measures)) for name, score in scores.items()]
         print_table(("", *measures), rows)
+
+
+def print_recommendations(user: "Id", items: Sequence["Recommendation"]) -> None:
+    """Print the best items for a user."""
+    rows = [(rank, str(best.item), best.title or "", best.score) for rank, best in enumerate(items, 1)]
+    print_table(("", "item", "title", "score"), rows, title=f"for user {user}")
+
+
+def print_facts(facts: Mapping[str, object]) -> None:
+    """Print names and values in two columns; what is not known is left out."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in facts.items():
+        if value is not None:
+            table.add_row(Text(name.replace("_", " ")), _cell(value))
+    console().print(table)
 
 
 def _cell(value: object) -> Text:

@@ -3,7 +3,7 @@
 import tomllib
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
@@ -50,17 +50,24 @@ def train(
     json: options.Json = False,
 ) -> None:
     """Train a model on a file of ratings and save the run."""
+    from cofactor.data.duplicates import Duplicates
     from cofactor.data.files import read_ratings
     from cofactor.federation.run import check_free
     from cofactor.recipes.train import train as run_recipe
 
     one_of(("pooled",), recipe=recipe)
-    one_of(("error", "last", "mean"), duplicates=duplicates)
+    one_of(get_args(Duplicates), duplicates=duplicates)
     chosen = _recipe(model, factors, epochs, config)
     folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     check_free(folder, overwrite=force)
     ratings = read_ratings(
-        file, user=user, item=item, rating=rating, time=time, scale=_scale(scale), duplicates=duplicates
+        file,
+        user=user,
+        item=item,
+        rating=rating,
+        time=time,
+        scale=_scale(scale),
+        duplicates=cast(Duplicates, duplicates),
     )
     table = _item_table(file, items)
     known = _features(table, ratings) if features else None
@@ -72,7 +79,7 @@ def train(
         seed=seed,
         progress=ProgressLine(quiet=quiet or json),
     )
-    run = _with_titles(_with_scores(run, train_part, test_part), table)
+    run = _with_scores(run, train_part, test_part).with_titles({} if table is None else table.titles())
     run.save(folder, overwrite=force)
     _tell(run, folder, as_json=json)
 
@@ -146,13 +153,6 @@ def _with_scores(run: "Run", train_part: "Ratings", test_part: "Ratings | None")
     from cofactor.evaluate.compare import compare
 
     return run if test_part is None else run.with_scores(compare(run, train_part, test_part).as_dict())
-
-
-def _with_titles(run: "Run", table: "Table | None") -> "Run":
-    from dataclasses import replace
-
-    titles = {} if table is None else table.titles()
-    return replace(run, model=run.model.with_titles(titles)) if titles else run
 
 
 def _tell(run: "Run", folder: Path, *, as_json: bool) -> None:

@@ -10,14 +10,14 @@ import numpy as np
 
 from cofactor.data.columns import Columns
 from cofactor.data.grouping import Index
-from cofactor.data.layout import Record
+from cofactor.data.layout import Record, is_number
 from cofactor.data.scale import Scale
 from cofactor.errors import DataError
 
 
 @dataclass(frozen=True)
 class Checker:
-    """Checks records one by one; each check returns what is wrong, or None."""
+    """Checks records one by one."""
 
     label: str
     names: Sequence[str]
@@ -26,36 +26,25 @@ class Checker:
 
     def first_problem(self, records: Iterable[Record]) -> DataError | None:
         """Return the first bad row as an error that says where it is and what to do."""
+        width, used = len(self.names), self.columns.used()
         for line, fields in records:
-            problem = self._problem(line, fields)
-            if problem is not None:
-                return DataError(problem)
-        return None
-
-    def _problem(self, line: int, fields: list[str]) -> str | None:
-        where = f"{self.label}, row {line}"
-        if len(fields) != len(self.names):
-            return (
-                f"{where}: {len(fields)} fields where there are {len(self.names)} columns. "
-                "Fix the row, or put quotes around text that contains the separator."
-            )
-        for holds, place in self.columns.used().items():
-            wrong = self._wrong(holds, fields[place].strip())
-            if wrong is not None:
-                return f'{where}, column "{self.names[place]}": {wrong}'
+            if len(fields) != width:
+                return DataError(
+                    f"{self.label}, row {line}: {len(fields)} fields where there are {width} columns. "
+                    "Fix the row, or put quotes around text that contains the separator."
+                )
+            for holds, place in used.items():
+                wrong = self._wrong(holds, fields[place])
+                if wrong is not None:
+                    return DataError(f'{self.label}, row {line}, column "{self.names[place]}": {wrong}')
         return None
 
     def _wrong(self, holds: str, text: str) -> str | None:
-        if not text:
+        if not text or text.isspace():
             return f"the value is missing. Fill it in, or remove the row{_another(holds)}."
         if holds == "rating":
             return _wrong_rating(text, self.scale)
-        if holds == "time" and not _is_time(text):
-            return (
-                f"cannot read {text!r} as a time. Write seconds since 1970 or dates such as 2001-12-31"
-                f"{_another(holds)}."
-            )
-        return None
+        return _wrong_time(text) if holds == "time" else None
 
 
 def duplicate_lines(users: Index, items: Index, records: Iterable[Record]) -> tuple[int, int]:
@@ -77,21 +66,18 @@ def _wrong_rating(text: str, scale: Scale | None) -> str | None:
         return f"cannot read {text!r} as a number. Fix the row{_another('rating')}."
     if not math.isfinite(value):
         return f"{text!r} is not a finite number. Fix or remove the row{_another('rating')}."
-    if scale is not None and not scale.covers(np.array([value], np.float32))[0]:
+    if scale is not None and not scale.low <= value <= scale.high:
         return f"{text} lies outside the scale {scale}. Fix the row, or state the true scale with --scale."
     return None
 
 
-def _is_time(text: str) -> bool:
+def _wrong_time(text: str) -> str | None:
     try:
-        return math.isfinite(float(text))
+        fine = math.isfinite(float(text)) if is_number(text) else bool(datetime.fromisoformat(text.strip()))
     except ValueError:
-        pass
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+        fine = False
+    remedy = f"Write seconds since 1970 or dates such as 2001-12-31{_another('time')}."
+    return None if fine else f"cannot read {text!r} as a time. {remedy}"
 
 
 def _another(holds: str) -> str:

@@ -10,14 +10,6 @@ from cofactor.evaluate.rating_errors import Errors, errors
 from cofactor.factors.baselines import GlobalMean, ItemMean, Popularity, UserItemBias, UserMean
 from cofactor.federation.run import Run
 
-OF_RATINGS = {
-    "global_mean": GlobalMean(),
-    "user_mean": UserMean(),
-    "item_mean": ItemMean(),
-    "bias": UserItemBias(),
-}
-OF_RANKINGS = {"popularity": Popularity()}
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -44,7 +36,13 @@ class Comparison:
 def compare(run: Run, train: Ratings, test: Ratings, *, seed: int = 0) -> Comparison:
     """Measure a run and the baselines, fitted on the same training ratings, on the same test ratings."""
     if test.implicit or run.model.scale is None:
-        fitted = {name: model.fit(train) for name, model in OF_RANKINGS.items()} | {"pooled": run.model}
-        return Comparison({name: ranking(model, train, test, seed=seed) for name, model in fitted.items()})
-    fitted = {name: model.fit(train) for name, model in OF_RATINGS.items()} | {"pooled": run.model}
-    return Comparison({name: errors(model, test, seed=seed) for name, model in fitted.items()})
+        models = {"popularity": Popularity().fit(train), "pooled": run.model}
+        return Comparison({name: ranking(model, train, test, seed=seed) for name, model in models.items()})
+    models = {
+        "global_mean": GlobalMean().fit(train),
+        "user_mean": UserMean().fit(train),
+        "item_mean": ItemMean().fit(train),
+        "bias": UserItemBias().fit(train),
+        "pooled": run.model,
+    }
+    return Comparison({name: errors(model, test, seed=seed) for name, model in models.items()})

@@ -8,7 +8,7 @@ from cofactor.evaluate.ranking import Ranking, ranking
 from cofactor.evaluate.rating_errors import Activity, Errors, activity_of, errors, errors_of, predictions
 from cofactor.factors.model import Factors
 
-__all__ = ["Scores", "errors", "evaluate"]
+__all__ = ["Scores", "errors", "measure"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Scores:
         return wrong | table | {"intervals": intervals, "activity": asdict(self.activity)}
 
 
-def evaluate(
+def measure(
     model: Factors,
     train: Ratings,
     test: Ratings,

@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
-from cofactor.factors.bayes_kernels import Matrices
-
-Vector = NDArray[np.float64]
+from cofactor.factors.bayes_kernels import Matrices, Vector
 
 LATENT_VARIANCE = 0.05
 """Start value; it only sets the units of latent coordinates."""

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cofactor.data.grouping import Grouped, Values
-from cofactor.factors.bayes_kernels import Matrices, invert, pack, sum_moments, unpack
+from cofactor.factors.bayes_kernels import Matrices, Vector, invert, pack, sum_moments, unpack
 from cofactor.factors.team import Team
 
-Vector = NDArray[np.float64]
 _BLOCK = 256
 """Users or items whose full matrices are in memory at a time; all others are upper triangles in float32."""
 
@@ -72,7 +70,8 @@ def user_step(
         products += mean[:, :, None] * mean[:, None, :]
         means[users] = mean
         packed[users] = np.column_stack([np.ones(len(mean)), mean, pack(products)])
-        return np.sum(products[part.sizes > 0], axis=0)
+        total: Matrices = products[part.sizes > 0].sum(axis=0)
+        return total
 
     total = _summed_over_blocks(solve, len(means), team)
     return Tastes(means, packed), total
@@ -140,4 +139,5 @@ def _summed_over_blocks(solve: Callable[[slice], Matrices], count: int, team: Te
             totals[at] = solve(blocks[at])
 
     team.together(share)
-    return np.sum([totals[at] for at in range(len(blocks))], axis=0)
+    total: Matrices = np.sum([totals[at] for at in range(len(blocks))], axis=0)
+    return total

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cofactor.data.ratings import Ratings
+from cofactor.data.ratings import Id, Ratings
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors
 from cofactor.progress import Progress
@@ -60,6 +60,10 @@ class Run:
     def with_scores(self, scores: Mapping[str, Any]) -> "Run":
         """Return the same run with measured scores beside it."""
         return replace(self, scores=dict(scores))
+
+    def with_titles(self, titles: Mapping[Id, str]) -> "Run":
+        """Return the same run with titles for its items; without any titles it stays as it is."""
+        return replace(self, model=self.model.with_titles(titles)) if titles else self
 
     def facts(self) -> dict[str, Any]:
         """Return everything but the model and the events, as the folder's run.json holds it."""

@@ -8,7 +8,7 @@ import sys
 import time
 
 import numpy as np
-from cornac.models.mf import backend_cpu
+from cornac.models.mf import backend_cpu  # type: ignore[import-not-found]
 
 path, factors, repeats = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with np.load(path) as file:

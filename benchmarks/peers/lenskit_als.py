@@ -5,10 +5,10 @@ import sys
 import time
 
 import numpy as np
-import pandas as pd
-from lenskit.als import BiasedMFScorer
-from lenskit.data import from_interactions_df
-from lenskit.training import TrainingOptions
+import pandas as pd  # type: ignore[import-untyped]
+from lenskit.als import BiasedMFScorer  # type: ignore[import-not-found]
+from lenskit.data import from_interactions_df  # type: ignore[import-not-found]
+from lenskit.training import TrainingOptions  # type: ignore[import-not-found]
 
 path, factors, repeats = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with np.load(path) as file:

@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import zipfile
 from collections.abc import Callable
@@ -247,6 +248,12 @@ def test_bad_parquet_row_is_reported(rating: str | None, tmp_path: Path) -> None
         read_ratings(tmp_path / "a.parquet")
 
 
+def test_parquet_without_rows_holds_no_ratings(tmp_path: Path) -> None:
+    pl.DataFrame(schema={"user": pl.Int64, "item": pl.Int64}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="holds no ratings"):
+        read_ratings(tmp_path / "a.parquet")
+
+
 def test_missing_column_names_the_nearest_and_all_others(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEAD + "1,1,4\n")
     with pytest.raises(
@@ -300,7 +307,7 @@ def test_zip_with_a_damaged_member_is_reported(tmp_path: Path) -> None:
     data = bytearray((tmp_path / "a.zip").read_bytes())
     data[60] ^= 0xFF
     (tmp_path / "a.zip").write_bytes(data)
-    with pytest.raises(DataError, match=r"a\.zip \(ratings\.csv\): the \.zip is damaged"):
+    with pytest.raises(DataError, match=r"a\.zip \(ratings\.csv\): cannot be unpacked"):
         read_ratings(tmp_path / "a.zip")
 
 
@@ -321,6 +328,33 @@ def test_whatever_csv_writes_is_read_back(rated: dict[tuple[str, str], float], t
     ratings = read_ratings(tmp_path / "a.csv", scale=Scale(0.5, 5))
     found = {(str(u), str(i)): value for u, i, value in triples(ratings)}
     assert found == rated
+
+
+def packed(kind: str, folder: Path) -> bytes:
+    """A good file of a kind, as bytes."""
+    text = KNOWN_FORMATS["ratings.csv"]
+    if kind == "gz":
+        return gzip.compress(text.encode())
+    if kind == "zip":
+        write_zip(folder / "good.zip", ratings_csv=text)
+        return (folder / "good.zip").read_bytes()
+    if kind == "parquet":
+        pl.read_csv(text.encode()).write_parquet(folder / "good.parquet")
+        return (folder / "good.parquet").read_bytes()
+    return KNOWN_FORMATS["ratings.dat" if kind == "dat" else "ratings.csv"].encode()
+
+
+@pytest.mark.parametrize("kind", ["csv", "dat", "gz", "zip", "parquet"])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_files_give_ratings_or_a_clear_error(kind: str, data: st.DataObject, tmp_path: Path) -> None:
+    content = bytearray(packed(kind, tmp_path))
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path / f"damaged.{kind}"
+    path.write_bytes(content[: data.draw(st.integers(1, len(content)))])
+    with contextlib.suppress(DataError):
+        assert len(read_ratings(path, duplicates="last")) > 0
 
 
 @pytest.mark.slow

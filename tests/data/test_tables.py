@@ -177,6 +177,15 @@ def test_side_tables_of_another_set_are_not_taken(tmp_path: Path) -> None:
     assert lengths(side_tables(tmp_path / "a.inter")) == (None, 2)
     assert lengths(side_tables(tmp_path / "u.data")) == (2, None)
     assert lengths(side_tables(tmp_path / "north.csv")) == (None, None)
+    (tmp_path / "b.item.gz").write_bytes(gzip.compress(RECBOLE_ITEM.encode()))
+    assert lengths(side_tables(tmp_path / "b.inter.gz")) == (None, 2)
+
+
+def test_genders_of_libimseti_are_a_table_of_users(tmp_path: Path) -> None:
+    (tmp_path / "gender.dat").write_text("1,F\n2,U\n")
+    users, _ = side_tables(tmp_path / "ratings.dat")
+    assert users is not None
+    assert users.features([2, 1]).matrix.tolist() == [[0, 1], [1, 0]]
 
 
 def test_side_tables_are_found_in_the_same_zip(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cofactor.data.columns import Columns
 from cofactor.data.grouping import Index
-from cofactor.data.layout import Record, is_number
+from cofactor.data.layout import Record
 from cofactor.data.scale import Scale
 from cofactor.errors import DataError
 
@@ -72,12 +72,22 @@ def _wrong_rating(text: str, scale: Scale | None) -> str | None:
 
 
 def _wrong_time(text: str) -> str | None:
-    try:
-        fine = math.isfinite(float(text)) if is_number(text) else bool(datetime.fromisoformat(text.strip()))
-    except ValueError:
-        fine = False
+    if _is_time(text):
+        return None
     remedy = f"Write seconds since 1970 or dates such as 2001-12-31{_another('time')}."
-    return None if fine else f"cannot read {text!r} as a time. {remedy}"
+    return f"cannot read {text!r} as a time. {remedy}"
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        pass
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
 
 
 def _another(holds: str) -> str:

@@ -11,6 +11,10 @@ from cofactor.errors import DataError
 Duplicates = Literal["error", "last", "mean"]
 
 
+class RatedTwice(DataError):
+    """A user rated an item more than once, and nobody said which rating counts."""
+
+
 def without_duplicates(
     grouped: Grouped, rule: Duplicates, user_ids: NDArray[Any], item_ids: NDArray[Any]
 ) -> Grouped:
@@ -22,7 +26,7 @@ def without_duplicates(
         return grouped
     if rule == "error":
         user = user_ids[np.searchsorted(grouped.ptr, at, side="right") - 1]
-        raise DataError(
+        raise RatedTwice(
             f"user {user} rated item {item_ids[grouped.index[at]]} more than once. "
             'Keep the last one with duplicates="last", or their mean with duplicates="mean".'
         )

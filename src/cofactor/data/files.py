@@ -8,10 +8,11 @@ import polars as pl
 
 from cofactor.data.badrows import Checker, duplicate_lines
 from cofactor.data.columns import WITHOUT_HEADER, Columns, find_columns
-from cofactor.data.duplicates import Duplicates
-from cofactor.data.frames import ids_and_rows, parquet_frame, seconds, text_frame
-from cofactor.data.grouping import Index, read_only
+from cofactor.data.duplicates import Duplicates, RatedTwice
+from cofactor.data.frames import ids_and_rows, seconds, text_frame
+from cofactor.data.grouping import read_only
 from cofactor.data.layout import Layout, Record, layout_of
+from cofactor.data.parquet import is_parquet, parquet_frame, parquet_names, parquet_records
 from cofactor.data.ratings import Ratings
 from cofactor.data.scale import Scale
 from cofactor.data.sources import Source, open_source
@@ -50,8 +51,7 @@ class RatingsFile:
         if self.layout is not None:
             yield from self.layout.records(self.source)
             return
-        for line, row in enumerate(pl.read_parquet(self.source.data).iter_rows(), start=1):
-            yield line, ["" if cell is None else str(cell) for cell in row]
+        yield from parquet_records(self.source)
 
 
 def read_ratings(
@@ -78,13 +78,13 @@ def read_ratings(
 def open_ratings(path: str | Path, *, member: str | None = None, **wanted: str | None) -> RatingsFile:
     """Find out how a file of ratings is laid out; `wanted` names its columns."""
     source = open_source(path, "ratings", member)
-    if source.head(4) == b"PAR1":
-        names = _parquet_names(source)
+    if is_parquet(source):
+        names = parquet_names(source)
         return RatingsFile(source, None, names, find_columns(names, source.label, **wanted))
     layout = layout_of(source)
     names = layout.names or _names_without_header(layout.width)
     if not layout.sample:
-        raise DataError(f"{source.label} has a header but no ratings below it.")
+        raise DataError(f"{source.label} has a header but no ratings below it. Name a file with ratings.")
     return RatingsFile(source, layout, names, find_columns(names, source.label, **wanted))
 
 
@@ -92,6 +92,8 @@ def read(file: RatingsFile, *, scale: Scale | None = None, duplicates: Duplicate
     """Read a file whose layout is known."""
     checker = Checker(file.source.label, file.names, file.columns, scale)
     frame = _whole_frame(file, checker)
+    if len(frame) == 0:
+        raise DataError(f"{file.source.label} holds no ratings.")
     user_ids, users = ids_and_rows(frame["user"])
     item_ids, items = ids_and_rows(frame["item"])
     values, times = (
@@ -102,9 +104,12 @@ def read(file: RatingsFile, *, scale: Scale | None = None, duplicates: Duplicate
             users, items, values, times=times, user_ids=user_ids, item_ids=item_ids,
             scale=scale, duplicates=duplicates,
         )  # fmt: skip
+    except RatedTwice as error:
+        first, second = duplicate_lines(users, items, file.records())
+        raise RatedTwice(f"{file.source.label}, rows {first} and {second}: {error}") from None
     except DataError as error:
-        located = checker.first_problem(file.records()) or _located(error, file, users, items)
-        raise located from None
+        told = DataError(f"{file.source.label}: {error}")
+        raise checker.first_problem(file.records()) or told from None
 
 
 def _whole_frame(file: RatingsFile, checker: Checker) -> pl.DataFrame:
@@ -124,20 +129,5 @@ def _whole_frame(file: RatingsFile, checker: Checker) -> pl.DataFrame:
         raise checker.first_problem(file.records()) or DataError(told) from None
 
 
-def _located(error: DataError, file: RatingsFile, users: Index, items: Index) -> DataError:
-    """Add the file, and for a pair rated twice both rows, to what is wrong with the ratings."""
-    if "more than once" not in str(error):
-        return DataError(f"{file.source.label}: {error}")
-    first, second = duplicate_lines(users, items, file.records())
-    return DataError(f"{file.source.label}, rows {first} and {second}: {error}")
-
-
 def _names_without_header(width: int) -> tuple[str, ...]:
     return (*WITHOUT_HEADER, *(f"column {place}" for place in range(5, width + 1)))[:width]
-
-
-def _parquet_names(source: Source) -> tuple[str, ...]:
-    try:
-        return tuple(pl.read_parquet_schema(source.data))
-    except pl.exceptions.PolarsError:
-        raise DataError(f"{source.label}: the parquet file is damaged. Fetch or write it again.") from None

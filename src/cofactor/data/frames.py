@@ -1,4 +1,4 @@
-"""From text or parquet to typed columns, through polars."""
+"""From text to typed columns, through polars."""
 
 import re
 from typing import Any
@@ -24,15 +24,6 @@ def text_frame(source: Source, layout: Layout, columns: Columns) -> pl.DataFrame
         return _scan(source, layout, columns, text)
 
 
-def parquet_frame(source: Source, columns: Columns) -> pl.DataFrame:
-    """Read the columns of a parquet file."""
-    names = list(pl.read_parquet_schema(source.data))
-    used = {name: names[place] for name, place in columns.used().items()}
-    frame = pl.read_parquet(source.data, columns=list(used.values()))
-    frame = frame.select(pl.col(old).alias(new) for new, old in used.items())
-    return frame.with_columns(_plain(frame[name]) for name in frame.columns)
-
-
 def ids_and_rows(ids: pl.Series) -> tuple[NDArray[Any], Index]:
     """Return the distinct ids in order, and each entry's place among them."""
     if ids.dtype == pl.String:
@@ -55,9 +46,9 @@ def seconds(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _guess(name: str, layout: Layout, place: int) -> pl.DataType:
-    sample = [fields[place].strip() for _, fields in layout.sample if place < len(fields)]
     if name == "rating":
         return pl.Float32()
+    sample = [fields[place].strip() for _, fields in layout.sample if place < len(fields)]
     if all(re.match(WHOLE_NUMBER, field) for field in sample):
         return pl.Int64()
     return pl.Float64() if name == "time" and all(map(is_number, sample)) else pl.String()
@@ -80,18 +71,6 @@ def _scan(source: Source, layout: Layout, columns: Columns, types: dict[str, Any
         glob=False,
     )
     return lazy.select(pl.col(place).alias(name) for name, place in places.items()).collect()
-
-
-def _plain(column: pl.Series) -> pl.Series:
-    """Bring one parquet column to the types that text files give."""
-    if column.name == "rating":
-        return column.cast(pl.Float32)
-    if column.dtype.is_temporal():
-        return column
-    if column.name in ("user", "item") and column.dtype.is_float():
-        whole = column.cast(pl.Int64, strict=False)
-        return whole if bool((whole == column).all()) else column.cast(pl.String)
-    return column.cast(pl.Int64) if column.dtype.is_integer() else column.cast(pl.String)
 
 
 def _from_text(times: pl.Series) -> pl.Series:

@@ -42,9 +42,12 @@ class Layout:
     def records(self, source: Source) -> Iterator[Record]:
         """Yield every record but the header; empty lines are left out."""
         found = self._split(_decoded(source, self.encoding))
-        if self.header:
-            next(found)
-        yield from found
+        try:
+            if self.header:
+                next(found)
+            yield from found
+        except csv.Error as error:
+            raise DataError(f"{source.label}: cannot be read as a table ({error}). Check the file.") from None
 
     def _split(self, lines: Iterator[str]) -> Iterator[Record]:
         if self.separator == "::":

@@ -39,7 +39,7 @@ def first_halves(ratings: Ratings) -> Ratings:
 
     DPMF-RP, section 6.1.1 and appendix G: "half of the 10M MovieLens dataset (ML5M)", 34,939 users and
     5,338 films, half of each number, with 4,327,872 ratings. The paper does not say which halves; the first
-    ones are our reading. A random half of either would leave about 2.5 million ratings.
+    ones are our reading. Random halves of both would leave about 2.5 million ratings.
     """
     users, items = ratings.user_count // 2, ratings.item_count // 2
     return ratings.select(users=slice(0, users), items=slice(0, items))

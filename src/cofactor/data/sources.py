@@ -81,7 +81,7 @@ def zip_names(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             return [entry.filename for entry in archive.infolist() if not entry.is_dir()]
-    except (zipfile.BadZipFile, OSError):
+    except Exception:  # on a damaged archive zipfile raises almost anything
         raise DataError(f"{path}: not a whole .zip archive. Fetch it again, or unpack it yourself.") from None
 
 
@@ -122,10 +122,9 @@ def _from_zip(path: Path, kind: Kind, member: str | None) -> Source:
     try:
         with zipfile.ZipFile(path) as archive:
             return Source(label, _base(name), archive.read(name))
-    except (zipfile.BadZipFile, zlib.error, EOFError):
-        raise DataError(f"{label}: the .zip is damaged. Fetch it again.") from None
-    except (RuntimeError, NotImplementedError) as error:
-        raise DataError(f"{label}: cannot be unpacked ({error}). Unpack it yourself.") from None
+    except Exception as error:  # damaged, encrypted, or packed by a method that Python lacks
+        told = f"{label}: cannot be unpacked ({error}). Fetch it again, or unpack it yourself."
+        raise DataError(told) from None
 
 
 def _chosen_member(path: Path, names: list[str], kind: Kind, member: str | None) -> str:

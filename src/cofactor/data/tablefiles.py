@@ -1,14 +1,16 @@
 """Reading side tables: MovieLens, RecBole, and any table with a header."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from cofactor.data.columns import USUAL_COLUMNS, find_column
 from cofactor.data.features import Column, is_title
 from cofactor.data.features import Kind as ColumnKind
-from cofactor.data.layout import WHOLE_NUMBER, is_number, layout_of
+from cofactor.data.layout import WHOLE_NUMBER, Record, is_number, layout_of
+from cofactor.data.parquet import is_parquet, parquet_names, parquet_records
 from cofactor.data.ratings import Ids
 from cofactor.data.sources import Kind, Source
 from cofactor.errors import DataError
@@ -21,10 +23,7 @@ GENRES_100K = (
     "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
 )  # fmt: skip
 
-Fields = list[list[str]]
-"""Rows of cells."""
-
-_MOVIELENS: dict[tuple[str, int], tuple[tuple[str, ColumnKind], ...]] = {
+_WITHOUT_HEADER: dict[tuple[str, int], tuple[tuple[str, ColumnKind], ...]] = {
     ("|", 5): (("user", "text"), ("age", "number"), ("gender", "category"), ("occupation", "category"),
                ("zip", "text")),
     ("|", 24): (("item", "text"), ("title", "text"), ("release_date", "text"), ("video_date", "text"),
@@ -34,53 +33,62 @@ _MOVIELENS: dict[tuple[str, int], tuple[tuple[str, ColumnKind], ...]] = {
                 ("zip", "text")),
     (",", 2): (("user", "text"), ("gender", "category")),
 }  # fmt: skip
-"""MovieLens tables (100K, then 1M and 10M) and LibimSeTi's genders have no header: known by their shape."""
+"""MovieLens tables (100K, then 1M and 10M) and LibimSeTi's genders: known by separator and width."""
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """A table as text."""
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    """What each column holds where that is known, else nothing."""
+    lines: list[int]
+    rows: list[list[str]]
 
 
 def read_columns(source: Source, kind: Kind, id: str | None) -> tuple[Ids, tuple[Column, ...]]:
     """Read the ids and all other columns of a table."""
-    names, kinds, rows, lines = _cells(source)
-    if not rows:
-        raise DataError(f"{source.label} has a header but no rows below it.")
-    place = _id_place(names, source.label, kind, id)
-    ids = _ids([row[place] for row in rows], lines, source.label)
+    cells = _parquet_cells(source) if is_parquet(source) else _text_cells(source)
+    if not cells.rows:
+        raise DataError(f"{source.label} has a header but no rows below it. Name a file with {kind}.")
+    place = _id_place(cells.names, source.label, kind, id)
+    ids = _ids([row[place] for row in cells.rows], cells.lines, source.label)
     columns = [
-        _column(name, stated, tuple(row[at] for row in rows))
-        for at, (name, stated) in enumerate(zip(names, kinds, strict=True))
+        _column(name, stated, tuple(row[at] for row in cells.rows))
+        for at, (name, stated) in enumerate(zip(cells.names, cells.kinds, strict=True))
         if at != place
     ]
     return ids, tuple(columns)
 
 
-def _cells(source: Source) -> tuple[tuple[str, ...], Sequence[str], Fields, list[int]]:
-    """Return names, stated kinds ("" where none), stripped cells and line numbers."""
-    if source.head(4) == b"PAR1":
-        return _parquet_cells(source)
+def _text_cells(source: Source) -> _Cells:
     layout = layout_of(source, latin=True)
-    rows, lines = [], []
-    for line, fields in layout.records(source):
-        if len(fields) != layout.width:
-            raise DataError(
-                f"{source.label}, row {line}: {len(fields)} fields where there are {layout.width} columns."
-            )
-        rows.append([field.strip() for field in fields])
-        lines.append(line)
+    lines, rows = _stripped(layout.records(source), layout.width, source.label)
     if layout.header:
-        return layout.names, layout.types or [""] * layout.width, rows, lines
-    known = _MOVIELENS.get((layout.separator, layout.width))
+        return _Cells(layout.names, layout.types or ("",) * layout.width, lines, rows)
+    known = _WITHOUT_HEADER.get((layout.separator, layout.width))
     if known is None:
         raise DataError(f"{source.label} has no header. Add a first line with the names of the columns.")
     if layout.width == 24:
         rows = [[*row[:5], _genres(row[5:])] for row in rows]
-    return tuple(name for name, _ in known), [stated for _, stated in known], rows, lines
+    return _Cells(tuple(name for name, _ in known), tuple(stated for _, stated in known), lines, rows)
 
 
-def _parquet_cells(source: Source) -> tuple[tuple[str, ...], Sequence[str], Fields, list[int]]:
-    import polars as pl
+def _parquet_cells(source: Source) -> _Cells:
+    names = parquet_names(source)
+    lines, rows = _stripped(parquet_records(source), len(names), source.label)
+    return _Cells(names, ("",) * len(names), lines, rows)
 
-    frame = pl.read_parquet(source.data)
-    rows = [["" if cell is None else str(cell).strip() for cell in row] for row in frame.iter_rows()]
-    return tuple(frame.columns), [""] * frame.width, rows, list(range(1, len(rows) + 1))
+
+def _stripped(records: Iterator[Record], width: int, label: str) -> tuple[list[int], list[list[str]]]:
+    lines, rows = [], []
+    for line, fields in records:
+        if len(fields) != width:
+            raise DataError(f"{label}, row {line}: {len(fields)} fields where there are {width} columns.")
+        lines.append(line)
+        rows.append([field.strip() for field in fields])
+    return lines, rows
 
 
 def _genres(flags: list[str]) -> str:

@@ -101,9 +101,12 @@ def _beside(path: Path, kind: Kind) -> Table | None:
     if path.suffix.lower() == ".zip":
         found = candidates(zip_names(path), kind)
         return _read(path, kind, None, found[0]) if len(found) == 1 else None
-    files = [file for file in path.parent.iterdir() if file.is_file()] if path.parent.is_dir() else []
-    # MovieLens 100K and RecBole name their tables like their ratings: u.data and u.item belong together,
-    # u.data and another.item do not.
-    ours = [file.name for file in files if file.suffix not in (".item", ".user") or file.stem == path.stem]
-    found = candidates(ours, kind)
+    names = [file.name for file in path.parent.iterdir() if file.is_file()] if path.parent.is_dir() else []
+    found = candidates((name for name in names if _may_belong(name, path)), kind)
     return _read(path.parent / found[0], kind, None, None) if len(found) == 1 else None
+
+
+def _may_belong(name: str, ratings: Path) -> bool:
+    """MovieLens 100K and RecBole name a table like its ratings: u.item belongs to u.data, not to a.inter."""
+    table, own = (Path(file.removesuffix(".gz")) for file in (name, ratings.name))
+    return table.suffix not in (".item", ".user") or table.stem == own.stem

@@ -188,8 +188,8 @@ class Factors:
     def load(cls, path: str | Path) -> "Factors":
         """Read a model that `save` wrote."""
         try:
-            with np.load(Path(path), allow_pickle=False) as file:
-                arrays = dict(file)
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                arrays = dict(stored)
                 facts = json.loads(str(arrays.pop("facts")))
             newer = facts["format"] > FORMAT
         except FileNotFoundError:
@@ -245,18 +245,30 @@ def _assembled(arrays: dict[str, Any], facts: dict[str, Any]) -> Factors:
         seen = Seen(arrays.pop("seen_ptr"), arrays.pop("seen_index"))
     scale = Scale(**facts["scale"]) if "scale" in facts else None
     model = Factors(**arrays, mean=facts["mean"], scale=scale, seen=seen, home=home)
-    _check_shapes(model)
+    _check(model)
     return model
 
 
-def _check_shapes(model: Factors) -> None:
+def _check(model: Factors) -> None:
+    """Refuse arrays that do not fit together; kernels would read beyond their ends."""
     users, items, width = len(model.user_ids), len(model.item_ids), model.user_vectors.shape[1]
-    expected = {
+    shapes = {
         "user_bias": (users,),
         "item_bias": (items,),
         "user_vectors": (users, width),
         "item_vectors": (items, width),
     }
-    for name, shape in expected.items():
+    for name, shape in shapes.items():
         if getattr(model, name).shape != shape:
             raise ValueError(f"{name} has shape {getattr(model, name).shape}, not {shape}")
+    if model.titles is not None and len(model.titles) != items:
+        raise ValueError(f"{len(model.titles):,} titles for {items:,} items")
+    if model.seen is not None and not _fits(model.seen, users, items):
+        raise ValueError("what users have seen does not fit users and items")
+
+
+def _fits(seen: Seen, users: int, items: int) -> bool:
+    ptr, index = seen.ptr, seen.index
+    if len(ptr) != users + 1 or ptr[0] < 0 or ptr[-1] > len(index) or (np.diff(ptr) < 0).any():
+        return False
+    return len(index) == 0 or bool(index.min() >= 0 and index.max() < items)

@@ -160,9 +160,7 @@ def _highest(nonnegative: Nonnegative, ratings: Ratings) -> float:
     assert ratings.scale is not None
     lowest, top = float(ratings.values.min()), float(ratings.values.max())
     if lowest < 0:
-        raise DataError(
-            f"a rating of {lowest:g} cannot come from vectors without negatives. Leave nonnegative out."
-        )
+        raise DataError(f"nonnegative vectors cannot predict a rating of {lowest:g}. Leave nonnegative out.")
     highest = ratings.scale.high if nonnegative.highest is None else nonnegative.highest
     if top > highest:
         raise DataError(f"there are ratings of {top:g}, above nonnegative.highest={highest:g}. Raise it.")

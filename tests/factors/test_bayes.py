@@ -1,0 +1,355 @@
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cofactor.data.ratings import Ratings, Scale
+from cofactor.data.split import by_fraction, cold_items
+from cofactor.errors import ConfigError, DataError
+from cofactor.factors.baselines import GlobalMean, UserItemBias
+from cofactor.factors.bayes import Bayes
+from cofactor.factors.bayes_kernels import invert, pack, sum_moments, unpack
+from cofactor.factors.bayes_steps import ItemPrior, Items, Tastes, item_step, user_step
+from cofactor.factors.model import Factors
+from cofactor.factors.posterior import Posterior
+from cofactor.factors.team import Team
+from cofactor.progress import Progress
+
+NOISE = 0.1
+
+
+@dataclass(frozen=True)
+class World:
+    ratings: Ratings
+    features: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    """Each user's slope on the first feature."""
+
+
+def make_world(seed: int, *, users: int = 300, items: int = 120, each: int = 30) -> World:
+    """Draw ratings from the model itself: biases and slopes on two features, two hidden ones, noise."""
+    random = np.random.default_rng(seed)
+    features = random.integers(0, 2, (items, 2)) - 0.5
+    hidden = random.normal(0, 0.5, (items, 2))
+    slopes, tastes = random.normal(0, 0.5, (users, 2)), random.normal(0, 0.3, (users, 2))
+    bias = 0.3 * features[:, 0] + random.normal(0, 0.2, items)
+    mean = 3 + random.normal(0, 0.2, (users, 1)) + bias + slopes @ features.T + tastes @ hidden.T
+    values = np.clip(mean + random.normal(0, np.sqrt(NOISE), mean.shape), 1, 5)
+    user = np.repeat(np.arange(users), each)
+    item = np.concatenate([random.choice(items, each, replace=False) for _ in range(users)])
+    ratings = Ratings.from_rows(
+        user, item, values[user, item], user_ids=np.arange(users), item_ids=np.arange(items),
+        scale=Scale(1, 5),
+    )  # fmt: skip
+    return World(ratings, features, slopes[:, 0])
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return make_world(1)
+
+
+@pytest.fixture(scope="module")
+def settings() -> Bayes:
+    return Bayes(latent=3, noise=NOISE, bias_spread=0.2)
+
+
+def rmse(model: Factors, ratings: Ratings) -> float:
+    wrong = ratings.values - model.predict_rows(ratings.users, ratings.items)
+    return float(np.sqrt(np.mean(wrong.astype(np.float64) ** 2)))
+
+
+def positive_definite(random: np.random.Generator, count: int, size: int) -> NDArray[np.float64]:
+    roots = random.normal(size=(count, size, size + 2))
+    products: NDArray[np.float64] = roots @ roots.transpose(0, 2, 1)
+    return products
+
+
+def test_triangles_are_packed_row_by_row_and_unpacked_again() -> None:
+    matrices = positive_definite(np.random.default_rng(0), 3, 4)
+    packed = pack(matrices)
+    np.testing.assert_array_equal(packed[:, :4], matrices[:, 0])
+    np.testing.assert_array_equal(unpack(packed, 4), matrices)
+
+
+def test_inverses_equal_those_of_numpy() -> None:
+    matrices = positive_definite(np.random.default_rng(1), 20, 7)
+    expected = np.linalg.inv(matrices)
+    invert(matrices)
+    np.testing.assert_allclose(matrices, expected, rtol=1e-8, atol=1e-10)
+
+
+def test_moments_are_summed_over_each_groups_ratings() -> None:
+    random = np.random.default_rng(2)
+    table = random.normal(size=(8, 10)).astype(np.float32)
+    ptr = np.array([0, 0, 1, 7, 18, 20])
+    index, targets = random.integers(0, 8, 20).astype(np.int32), random.normal(size=20).astype(np.float32)
+    plain, by_target = sum_moments(ptr, index, targets, table, 4)
+    for group in range(5):
+        part = slice(ptr[group], ptr[group + 1])
+        rows = table[index[part]].astype(np.float64)
+        np.testing.assert_allclose(plain[group], rows.sum(axis=0), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(by_target[group], targets[part] @ rows[:, :4], rtol=1e-5, atol=1e-6)
+
+
+def some_beliefs(world: World) -> tuple[Items, NDArray[np.float64]]:
+    random = np.random.default_rng(3)
+    count = world.ratings.item_count
+    items = Items(random.normal(0, 0.2, count), random.normal(size=(count, 3)), random.uniform(0.1, 1, count))
+    return items, positive_definite(random, 1, 3)[0]
+
+
+def test_user_step_is_each_users_bayesian_regression(world: World) -> None:
+    items, covariance = some_beliefs(world)
+    by_user = world.ratings.by_user
+    with Team(2) as team:
+        tastes, total = user_step(by_user, by_user.values, items, covariance, 0.7, team)
+    expected_total = np.zeros((3, 3))
+    for user in range(world.ratings.user_count):
+        part = slice(by_user.ptr[user], by_user.ptr[user + 1])
+        x = items.vectors[by_user.index[part]]
+        weighted = x / (0.7 + items.variance[by_user.index[part], None])
+        posterior = np.linalg.inv(weighted.T @ x + np.linalg.inv(covariance))
+        mean = posterior @ weighted.T @ (by_user.values[part] - items.bias[by_user.index[part]])
+        expected_total += posterior + np.outer(mean, mean)
+        np.testing.assert_allclose(tastes.means[user], mean, rtol=1e-4, atol=1e-5)
+        extended = np.block(
+            [[np.ones((1, 1)), mean[None]], [mean[:, None], posterior + np.outer(mean, mean)]]
+        )
+        np.testing.assert_allclose(tastes.moments[user], pack(extended[None])[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(total, expected_total, rtol=1e-4)
+
+
+def test_item_step_is_each_items_bayesian_regression(world: World) -> None:
+    items, covariance = some_beliefs(world)
+    random = np.random.default_rng(4)
+    by_item, users = world.ratings.by_item, world.ratings.user_count
+    means, spread = random.normal(size=(users, 3)), positive_definite(random, users, 3) / 10
+    second = spread + means[:, :, None] * means[:, None, :]
+    moments = np.column_stack([np.ones(users), means, pack(second)]).astype(np.float32)
+    prior = ItemPrior(items.bias, items.vectors, 4.0, positive_definite(random, 1, 3)[0])
+    with Team(1) as team:
+        found, total = item_step(
+            by_item, by_item.values, Tastes(means.astype(np.float32), moments), covariance, prior, 0.7, team
+        )
+    expected_total = np.zeros((3, 3))
+    for item in range(world.ratings.item_count):
+        part = slice(by_item.ptr[item], by_item.ptr[item + 1])
+        raters, values = by_item.index[part], by_item.values[part].astype(np.float64)
+        precision = np.zeros((4, 4))
+        precision[0, 0], precision[1:, 1:] = 4.0, prior.vector_precision
+        right = precision @ np.concatenate([[items.bias[item]], items.vectors[item]])
+        right += np.concatenate([[values.sum()], values @ means[raters]]) / 0.7
+        precision[0, 0] += len(raters) / 0.7
+        precision[0, 1:] += means[raters].sum(axis=0) / 0.7
+        precision[1:, 0] += means[raters].sum(axis=0) / 0.7
+        precision[1:, 1:] += second[raters].sum(axis=0) / 0.7
+        posterior = np.linalg.inv(precision)
+        solution = posterior @ right
+        assert found.bias[item] == pytest.approx(solution[0], rel=1e-4, abs=1e-5)
+        np.testing.assert_allclose(found.vectors[item], solution[1:], rtol=1e-4, atol=1e-5)
+        variance = posterior[0, 0] + np.trace(posterior[1:, 1:] @ covariance)
+        assert found.variance[item] == pytest.approx(variance, rel=1e-4)
+        moved = solution[1:] - items.vectors[item]
+        expected_total += posterior[1:, 1:] + np.outer(moved, moved)
+    np.testing.assert_allclose(total, expected_total, rtol=1e-4)
+
+
+def test_more_iterations_fit_the_training_ratings_better(world: World, settings: Bayes) -> None:
+    errors = [rmse(replace(settings, iterations=k).fit(world.ratings), world.ratings) for k in range(1, 7)]
+    assert all(later < earlier for earlier, later in zip(errors[:-1], errors[1:], strict=True))
+
+
+def test_it_comes_close_to_the_noise_and_beats_biases(world: World, settings: Bayes) -> None:
+    train, test = by_fraction(world.ratings, 0.1, seed=2)
+    error = rmse(settings.fit(train, features=world.features), test)
+    assert error < 1.15 * np.sqrt(NOISE)
+    assert error < 0.9 * rmse(UserItemBias().fit(train), test)
+
+
+def test_slopes_of_users_on_a_feature_are_recovered(world: World, settings: Bayes) -> None:
+    model = replace(settings, latent=0).fit(world.ratings, features=world.features)
+    liked = world.features[:, 0] > 0
+    found = model.user_vectors @ (
+        model.item_vectors[liked].mean(axis=0) - model.item_vectors[~liked].mean(axis=0)
+    )
+    assert np.corrcoef(found, world.slopes)[0, 1] > 0.9
+    assert 0.8 < np.polyfit(world.slopes, found, 1)[0] < 1.1
+
+
+def test_slopes_of_users_on_popularity_are_recovered() -> None:
+    random = np.random.default_rng(6)
+    users, items, each = 200, 60, 25
+    chances = 1.0 / np.arange(1, items + 1)
+    item = np.concatenate(
+        [random.choice(items, each, replace=False, p=chances / chances.sum()) for _ in range(users)]
+    )
+    user = np.repeat(np.arange(users), each)
+    popularity = np.log1p(np.bincount(item, minlength=items))
+    popularity = (popularity - popularity.mean()) / popularity.std()
+    slopes = random.normal(0, 0.4, users)
+    values = 3 + slopes[user] * popularity[item] + random.normal(0, np.sqrt(NOISE), len(user))
+    ratings = Ratings.from_rows(
+        user, item, np.clip(values, 1, 5), user_ids=np.arange(users), item_ids=np.arange(items),
+        scale=Scale(1, 5),
+    )  # fmt: skip
+    model = Bayes(latent=0, noise=NOISE).fit(ratings)
+    found = (model.user_vectors @ model.item_vectors.T) @ popularity / items
+    assert np.corrcoef(found, slopes)[0, 1] > 0.9
+
+
+def test_features_tell_about_items_that_nobody_has_rated(world: World, settings: Bayes) -> None:
+    train, test = cold_items(world.ratings, 0.2, seed=1)
+    with_features = rmse(settings.fit(train, features=world.features), test)
+    assert with_features < 0.85 * rmse(settings.fit(train), test)
+
+
+def test_wide_features_are_brought_to_size(world: World, settings: Bayes) -> None:
+    train, test = by_fraction(world.ratings, 0.1, seed=2)
+    wide = 1990 + 30 * world.features
+    assert rmse(settings.fit(train, features=wide), test) < 1.15 * np.sqrt(NOISE)
+
+
+def test_uncertainty_is_calibrated_on_data_from_the_model(settings: Bayes) -> None:
+    # About 9,000 squared errors in units of their predicted deviation; were they independent, their mean
+    # would have a standard deviation of 0.015. A tenth off is more than six of those.
+    train, test = by_fraction(make_world(7, users=900, each=40).ratings, 0.25, seed=1)
+    model = settings.fit(train)
+    posterior = Posterior(model)
+    squares = []
+    for user in range(test.user_count):
+        part = slice(test.by_user.ptr[user], test.by_user.ptr[user + 1])
+        items = test.by_user.index[part].tolist()
+        wrong = test.by_user.values[part] - model.predict(user, items)
+        squares.append((wrong / posterior.std(user, items)) ** 2)
+    assert float(np.mean(np.concatenate(squares))) == pytest.approx(1.0, abs=0.1)
+
+
+def test_more_ratings_make_a_prediction_surer(world: World, settings: Bayes) -> None:
+    model = settings.fit(world.ratings)
+    few = Posterior(model.fold_in({1: 4.0})).std("new user", [50])
+    many = Posterior(model.fold_in({item: 4.0 for item in range(40)})).std("new user", [50])
+    assert np.sqrt(NOISE) < many[0] < few[0]
+
+
+def test_folding_in_a_users_own_ratings_gives_her_own_row(world: World, settings: Bayes) -> None:
+    model = settings.fit(world.ratings, features=world.features)
+    own = world.ratings.by_user.window(4, 5)
+    new = model.fold_in(dict(zip(own.index.tolist(), own.values.tolist(), strict=True)))
+    np.testing.assert_allclose(new.user_vectors[0], model.user_vectors[4], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(new.predict("new user", range(20)), model.predict(4, range(20)), atol=1e-4)
+
+
+def test_users_and_items_without_ratings_are_predicted(world: World, settings: Bayes) -> None:
+    ratings = world.ratings.where((world.ratings.users != 5) & (world.ratings.items != 7))
+    model = settings.fit(ratings)
+    np.testing.assert_allclose(
+        model.predict(5, range(10)), np.clip(model.mean + model.item_bias[:10], 1, 5), atol=1e-5
+    )
+    assert np.isfinite(model.predict_rows(np.arange(300), np.full(300, 7))).all()
+
+
+def test_the_model_does_not_depend_on_the_rating_scale(world: World, settings: Bayes) -> None:
+    plain = world.ratings
+    stretched = Ratings.from_rows(
+        plain.users, plain.items, 10 * plain.values + 7, user_ids=plain.user_ids, item_ids=plain.item_ids,
+        scale=Scale(17, 57),
+    )  # fmt: skip
+    expected = 10 * settings.fit(plain).predict_rows(plain.users, plain.items) + 7
+    found = settings.fit(stretched).predict_rows(plain.users, plain.items)
+    np.testing.assert_allclose(found, expected, atol=0.05)
+
+
+def test_the_same_seed_gives_the_same_model_with_any_number_of_threads(world: World, settings: Bayes) -> None:
+    one = replace(settings, threads=1, iterations=3).fit(world.ratings, seed=5)
+    three = replace(settings, threads=3, iterations=3).fit(world.ratings, seed=5)
+    np.testing.assert_array_equal(one.user_vectors, three.user_vectors)
+    np.testing.assert_array_equal(one.item_vectors, three.item_vectors)
+    other = replace(settings, iterations=3).fit(world.ratings, seed=6)
+    assert not np.array_equal(one.item_vectors, other.item_vectors)
+
+
+def test_one_user_and_one_item_are_enough() -> None:
+    ratings = Ratings.from_arrays([1], [2], [4.0], scale=Scale(1, 5))
+    model = Bayes().fit(ratings)
+    assert np.isfinite(model.predict(1, [2])[0])
+    assert np.isfinite(Posterior(model).std(1, [2])[0])
+
+
+def test_progress_has_one_event_an_iteration(world: World, settings: Bayes) -> None:
+    events: list[Progress] = []
+    replace(settings, iterations=2).fit(world.ratings, progress=events.append)
+    assert [(event.stage, event.step, event.steps) for event in events] == [("bayes", 1, 2), ("bayes", 2, 2)]
+    assert "item biases moved by" in events[0].note
+
+
+def test_ratings_without_values_are_sent_to_implicit_als() -> None:
+    with pytest.raises(DataError, match=r"Use ImplicitALS\(\)"):
+        Bayes().fit(Ratings.from_arrays([1, 1, 2], [7, 8, 8]))
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (np.zeros((3, 2)), r"shape \(3, 2\); there are 120 items. Give one row an item"),
+        (np.zeros(120), r"shape \(120,\)"),
+        (np.full((120, 1), np.nan), "finite numbers"),
+        (np.full((120, 1), "Drama"), "Turn words into 0/1 columns"),
+    ],
+)
+def test_features_that_cannot_be_used_are_refused(world: World, features: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Bayes().fit(world.ratings, features=features)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"latent": -1}, "latent must be 0 or more, got -1"),
+        ({"iterations": 0}, "iterations must be at least 1, got 0"),
+        ({"noise": 0.0}, "noise must be greater than 0"),
+        ({"threads": 0}, "threads must be at least 1, got 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Bayes(**wrong)
+
+
+def test_other_models_do_not_say_how_sure_they_are(world: World) -> None:
+    with pytest.raises(DataError, match=r"Fit one with Bayes\(\)"):
+        Posterior(GlobalMean().fit(world.ratings)).std(1, [2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "bar"), [("ml-1m.zip", 0.840), ("ml-100k.inter", 0.895)])
+def test_error_on_movielens(real_data: Callable[[str], Path], name: str, bar: float) -> None:
+    from cofactor.data.files import read_ratings
+
+    ratings = read_ratings(real_data(name))
+    errors = []
+    for seed in (1, 2, 3):
+        train, test = by_fraction(ratings, 0.1, seed=seed)
+        errors.append(rmse(Bayes().fit(train, seed=seed), test))
+    assert np.mean(errors) < bar
+
+
+@pytest.mark.slow
+def test_genres_and_years_help_on_movielens_1m(real_data: Callable[[str], Path]) -> None:
+    from cofactor.data.files import read_ratings
+    from cofactor.data.prepare import movie_features
+    from cofactor.data.tables import side_tables
+
+    path = real_data("ml-1m.zip")
+    ratings, table = read_ratings(path), side_tables(path)[1]
+    assert table is not None
+    features = movie_features(table, ratings.item_ids).matrix
+    errors = []
+    for seed in (1, 2, 3):
+        train, test = by_fraction(ratings, 0.1, seed=seed)
+        errors.append(rmse(Bayes().fit(train, features=features, seed=seed), test))
+    assert np.mean(errors) < 0.835

@@ -1,0 +1,24 @@
+"""The README's Python prints what the README says it prints."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+NUMBER = re.compile(r"\d+\.\d+")
+
+
+def test_readme_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert code is not None
+    exec(code[1], {})
+    printed, promised = capsys.readouterr().out, code[2]
+    assert NUMBER.sub("#", printed) == NUMBER.sub("#", promised)
+    # Processors round differently; a hundredth is far below the intervals.
+    for one, other in zip(NUMBER.findall(printed), NUMBER.findall(promised), strict=True):
+        assert float(one) == pytest.approx(float(other), abs=0.01)
+    assert (tmp_path / "runs" / "first" / "run.json").exists()

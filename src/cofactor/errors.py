@@ -2,6 +2,7 @@
 
 CofactorError
 ├── DataError          a file, table or rating that cannot be used
+│   └── RatedTwice     a user rated an item more than once (in data.duplicates)
 ├── ConfigError        a setting that makes no sense
 ├── RunError           a run folder that cannot be read or written
 ├── UnknownId          a user or item the data or model does not know

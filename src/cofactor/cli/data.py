@@ -51,11 +51,11 @@ def get_one(
 
 
 @app.command("info")
-def describe(file: options.RatingsFile, json: options.Json = False) -> None:
+def describe(file: options.RatingsFile, member: options.Member = None, json: options.Json = False) -> None:
     """Say what a file of ratings holds."""
     from cofactor.data.datasets import info
 
-    summary = info(file)
+    summary = info(file, member=member)
     if json:
         print_json(asdict(summary))
     else:

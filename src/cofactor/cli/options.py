@@ -16,6 +16,7 @@ RatingsFile = Annotated[
         metavar="FILE", help="Ratings: csv, tsv, parquet, MovieLens or RecBole; plain, .gz or .zip."
     ),
 ]
+Member = Annotated[str | None, typer.Option(help="The right file in a .zip that holds several.")]
 UserColumn = Annotated[str | None, typer.Option("--user", metavar="COLUMN", help="Column with the user ids.")]
 ItemColumn = Annotated[str | None, typer.Option("--item", metavar="COLUMN", help="Column with the item ids.")]
 RatingColumn = Annotated[

@@ -65,7 +65,7 @@ def _from_file(model: "Factors", path: Path | None) -> dict["Id", dict["Id", flo
     from cofactor.data.files import read_ratings
 
     assert path is not None
-    ratings = read_ratings(path)
+    ratings = read_ratings(path, scale=model.scale)
     known = set(model.item_ids.tolist())
     by_user: dict[Id, dict[Id, float]] = defaultdict(dict)
     unknown = 0

@@ -38,6 +38,7 @@ def train(
     items: Annotated[
         Path | None, typer.Option(help="Table of items with titles, if not beside FILE.")
     ] = None,
+    member: options.Member = None,
     user: options.UserColumn = None,
     item: options.ItemColumn = None,
     rating: options.RatingColumn = None,
@@ -68,6 +69,7 @@ def train(
         time=time,
         scale=_scale(scale),
         duplicates=cast(Duplicates, duplicates),
+        member=member,
     )
     table = _item_table(file, items)
     known = _features(table, ratings) if features else None

@@ -139,7 +139,7 @@ def _chosen_member(path: Path, names: list[str], kind: Kind, member: str | None)
         raise DataError(f"{path} holds no file of {kind} that could be recognised. {_listed(names)}")
     raise DataError(
         f"{path} holds several files that may be {kind}: {', '.join(found[:6])}. "
-        f'Unpack the right one, or name it: member="{found[0]}".'
+        f"Name the right one with --member, such as --member {found[0]}."
     )
 
 

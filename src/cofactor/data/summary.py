@@ -32,9 +32,9 @@ class Summary:
     item_table: str | None
 
 
-def info(path: str | Path) -> Summary:
+def info(path: str | Path, *, member: str | None = None) -> Summary:
     """Say what a file of ratings holds; of a pair rated twice the last rating counts."""
-    file = open_ratings(path)
+    file = open_ratings(path, member=member)
     ratings = read(file, duplicates="last")
     first, last = _span(ratings)
     users, items = side_tables(path)

@@ -30,13 +30,10 @@ class Known:
     def of(cls, ratings: Ratings, features: NDArray[Any] | None, latent: int) -> "Known":
         """Read popularity off the ratings; centre the features and scale down those that vary widely."""
         counts = ratings.by_item.sizes.astype(np.float64)
-        logs = np.log1p(counts)
-        centred = logs - np.average(logs, weights=counts)
-        size = np.sqrt(np.average(centred**2, weights=counts))
         columns = np.zeros((ratings.item_count, 0)) if features is None else _checked(features, ratings)
         columns = columns - columns.mean(axis=0)
         columns /= np.maximum(columns.std(axis=0), 1.0)
-        return cls(columns, centred / max(size, 1e-6), counts, latent)
+        return cls(columns, _popularity(counts), counts, latent)
 
     def vectors(self, bias: Vector) -> Matrices:
         """Return every item's vector before deviations: 1, features, popularity, bias, and latent zeros."""
@@ -61,6 +58,17 @@ class Known:
         slopes = np.linalg.solve(weighted.T @ known + np.diag(penalty), weighted.T @ bias)
         expected: Vector = known @ slopes
         return expected
+
+
+def _popularity(counts: Vector) -> Vector:
+    """Return log counts in standard units over ratings."""
+    logs = np.log1p(counts)
+    # An item without ratings may just be new: it counts as an ordinary one, not as the least popular.
+    logs[counts == 0] = logs[counts > 0].mean()
+    centred = logs - np.average(logs, weights=counts)
+    size = float(np.sqrt(np.average(centred**2, weights=counts)))
+    popularity: Vector = centred / max(size, 1e-6)
+    return popularity
 
 
 def _checked(features: NDArray[Any], ratings: Ratings) -> Matrices:

@@ -22,7 +22,7 @@ from cofactor.factors.simd import (
     store_row,
     with_column,
     without_negatives,
-)  # fmt: skip
+)
 from cofactor.factors.team import Team
 
 ALL = np.float32(1)
@@ -61,13 +61,14 @@ def epoch(
                 _descend(users, items, order, groups, step)
             else:
                 # A little below the limit, because lengths are rounded.
-                _descend_clipped(users, items, order, groups, step, np.float32(highest * (1 - 1e-6)))
+                _descend_clipped(users, items, order, groups, step, np.float32(highest * (1 - 1e-5)))
 
         team.together(train)
 
 
 @kernel
 def _descend(users: Rows, items: Rows, order: Schedule, groups: Groups, rate: np.float32) -> None:
+    """Take a step for each rating of some blocks; the columns of ones stay as they are."""
     for g in range(groups.first, groups.last):
         block = g * GRID + (g + groups.turn) % GRID
         for at in range(order.ptr[block], order.ptr[block + 1]):
@@ -84,6 +85,7 @@ def _descend(users: Rows, items: Rows, order: Schedule, groups: Groups, rate: np
 def _descend_clipped(
     users: Rows, items: Rows, order: Schedule, groups: Groups, rate: np.float32, limit: np.float32
 ) -> None:
+    """As `_descend`, with rows clipped after each step; there are no biases."""
     for g in range(groups.first, groups.last):
         block = g * GRID + (g + groups.turn) % GRID
         for at in range(order.ptr[block], order.ptr[block + 1]):

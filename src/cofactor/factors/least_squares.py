@@ -28,7 +28,7 @@ from cofactor.factors.simd import (
     scaled,
     store_row,
     with_column,
-)  # fmt: skip
+)
 from cofactor.factors.team import Team
 
 ONE, BIAS = -2, -1
@@ -119,6 +119,7 @@ def _solve_rows(
                 _gather(others, index[at:end], values[at:end], weighing, work.gathered)
                 _add_gram(work.gram, work.gathered, end - at, width // LANES)
             _set_system(work.system_cells, row - start, work.gram_cells, prior, ridge[row])
+        # Where fewer than eight rows are left, some lanes hold no system; what becomes of them is not read.
         _solve_systems(work.systems, width)
         for row in range(start, stop):
             solution = work.system_cells[:, width - 1, row - start]
@@ -135,7 +136,8 @@ def _gather(others: Table, index: Index, values: Values, weighing: Weighing, gat
             target = (values[k] - weighing.mean) / weighing.spread - column(row, -1)
             store_row(gathered, k, with_column(row, -1, target))
         else:
-            # The pairs without a rating, and this one as if it were one of them, are in the prior.
+            # The prior counts every pair once and asks it for 0. On top of that this one counts its weight,
+            # and the right-hand side, root times target, comes to the 1 + weight that asks it for 1.
             root = np.sqrt(weighing.confidence * values[k])
             store_row(gathered, k, with_column(scaled(root, row), -1, root + 1 / root))
 

@@ -19,6 +19,7 @@ from cofactor.data.ratings import Ratings
 from cofactor.factors.units import Units
 
 GRID = 8
+"""Groups of users and of items: as many threads can train at once."""
 IN_TURN = 8
 """Users that take turns: enough to hide the wait, few enough for their rows to stay at hand."""
 
@@ -67,7 +68,7 @@ def schedule(
         by_user.ptr, by_user.index, by_user.values, first_bucket, item_block, items.rows, ptr.copy(),
         units.mean, units.spread,
     )  # fmt: skip
-    starts = ptr[::count]
+    starts = ptr[::count].copy()
     return Schedule(starts, *_take_turns(starts, count, ptr, index, values, generator))
 
 

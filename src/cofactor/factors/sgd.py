@@ -79,7 +79,7 @@ class SGD:
         return self.biases and self.nonnegative is None
 
     def _check(self, training: "Training", step: int) -> None:
-        if not np.isfinite(cells(training.items.table)).all():
+        if not all(np.isfinite(cells(rows.table)).all() for rows in (training.users, training.items)):
             raise ConfigError(
                 f"SGD diverged in epoch {step}: learning_rate={self.learning_rate:g} is too large for these "
                 f"ratings. Use learning_rate={self.learning_rate / 4:g} or less."

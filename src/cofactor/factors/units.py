@@ -35,7 +35,7 @@ class Units:
         if len(ratings) == 0:
             raise DataError("there are no ratings to learn from.")
         if ratings.implicit:
-            raise DataError("these ratings have no values, or only one. Fit ImplicitALS() to them instead.")
+            raise DataError("these ratings have no values, or all the same one. Fit ImplicitALS() to them.")
         spread = float(np.std(ratings.values, dtype=np.float64))
         return cls(ratings.mean, spread if spread > 0 else 1.0)
 
@@ -44,6 +44,7 @@ class Units:
     ) -> Factors:
         """Return the model in the ratings' own units."""
         root = np.float32(np.sqrt(self.spread))
+        # HomeFit has one prior for everybody: a new user gets the penalty of a typical one.
         ridge = float(np.median(penalties(regularization, ratings.by_user.sizes)))
         ridges = [ridge] * biases + [ridge * self.spread] * users.vectors.shape[1]
         return Factors(
@@ -63,8 +64,8 @@ class Units:
 def penalties(regularization: float, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the penalty of each row's squared length: regularization * root of its number of ratings.
 
-    Between a fixed penalty, too weak where ratings are many, and one for each rating, too weak where they are
-    few. A row without ratings has a penalty too, so that its solution is 0.
+    On MovieLens this predicts better than a fixed penalty and than one that grows with the number itself, and
+    the same setting serves its small and its large sets. A row without ratings counts as one with one.
     """
     weights: NDArray[np.float64] = regularization * np.sqrt(np.maximum(sizes, 1))
     return weights

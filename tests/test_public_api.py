@@ -8,10 +8,11 @@ import cofactor as cf
 
 PUBLIC = [
     "ALS", "Bayes", "CofactorError", "Comparison", "ConfigError", "DataError", "DownloadError", "Factors",
-    "Features", "GlobalMean", "ImplicitALS", "ItemMean", "Pooled", "Popularity", "Progress", "Ratings",
-    "Recommendation", "Refused", "Run", "RunError", "SGD", "Scale", "Scores", "Table", "UnknownId",
-    "UserItemBias", "UserMean", "__version__", "compare", "datasets", "measure", "partition", "prepare",
-    "read_items", "read_ratings", "read_users", "split", "synthetic", "train",
+    "Features", "GlobalMean", "ImplicitALS", "ItemMean", "Nonnegative", "Pooled", "Popularity",
+    "Posterior", "Progress", "Ratings", "Recommendation", "Refused", "Run", "RunError", "SGD", "Scale",
+    "Scores", "Table", "UnknownId", "UserItemBias", "UserMean", "__version__", "compare", "datasets",
+    "measure", "partition", "prepare", "read_items", "read_ratings", "read_users", "split", "synthetic",
+    "train",
 ]  # fmt: skip
 
 

@@ -111,7 +111,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: cf.Scale(5, 1), "low < high"),
     (lambda: cf.SGD(factors=0), "factors must be at least 1, got 0"),
     (lambda: cf.SGD(learning_rate=-0.1), "learning_rate must be greater than 0"),
-    (lambda: cf.Bayes(latent=-1), "latent"),
+    (lambda: cf.Bayes(factors=-1), "factors must be 0 or more, got -1"),
     (lambda: cf.synthetic.like("ml-2m"), "Did you mean"),
     (lambda: cf.train(cf.Pooled(), cf.Ratings.from_arrays([], [], [])), "no ratings"),
 ]

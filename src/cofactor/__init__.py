@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from cofactor.factors.implicit import ImplicitALS as ImplicitALS
     from cofactor.factors.model import Factors as Factors
     from cofactor.factors.model import Recommendation as Recommendation
+    from cofactor.factors.posterior import Posterior as Posterior
     from cofactor.factors.sgd import SGD as SGD
+    from cofactor.factors.sgd import Nonnegative as Nonnegative
     from cofactor.federation.run import Run as Run
     from cofactor.progress import Progress as Progress
     from cofactor.recipes.pooled import Pooled as Pooled
@@ -63,7 +65,8 @@ _HOMES = {
     "cofactor.factors.bayes": ("Bayes",),
     "cofactor.factors.implicit": ("ImplicitALS",),
     "cofactor.factors.model": ("Factors", "Recommendation"),
-    "cofactor.factors.sgd": ("SGD",),
+    "cofactor.factors.posterior": ("Posterior",),
+    "cofactor.factors.sgd": ("SGD", "Nonnegative"),
     "cofactor.federation.run": ("Run",),
     "cofactor.progress": ("Progress",),
     "cofactor.recipes.pooled": ("Pooled",),

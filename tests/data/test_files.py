@@ -288,7 +288,7 @@ def test_zip_with_several_candidates_asks_which(tmp_path: Path) -> None:
     text = KNOWN_FORMATS["ratings.csv"]
     write_zip(tmp_path / "a.zip", north_csv=text, south_csv=text)
     with pytest.raises(
-        DataError, match=r'several files that may be ratings: north\.csv, south\.csv.*--member north'
+        DataError, match=r"several files that may be ratings: north\.csv, south\.csv.*--member north"
     ):
         read_ratings(tmp_path / "a.zip")
     assert triples(read_ratings(tmp_path / "a.zip", member="south.csv")) == sorted(TRUE)

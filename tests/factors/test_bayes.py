@@ -13,11 +13,8 @@ from cofactor.data.split import by_fraction, cold_items
 from cofactor.errors import ConfigError, DataError
 from cofactor.factors.baselines import GlobalMean, UserItemBias
 from cofactor.factors.bayes import Bayes
-from cofactor.factors.bayes_kernels import invert, pack, sum_moments, unpack
-from cofactor.factors.bayes_steps import ItemPrior, Items, Tastes, item_step, user_step
 from cofactor.factors.model import Factors
 from cofactor.factors.posterior import Posterior
-from cofactor.factors.team import Team
 from cofactor.progress import Progress
 
 NOISE = 0.1
@@ -56,7 +53,7 @@ def world() -> World:
 
 @pytest.fixture(scope="module")
 def settings() -> Bayes:
-    return Bayes(latent=3, noise=NOISE, bias_spread=0.2)
+    return Bayes(factors=3, noise=NOISE, bias_spread=0.2)
 
 
 def rmse(model: Factors, ratings: Ratings) -> float:
@@ -64,103 +61,8 @@ def rmse(model: Factors, ratings: Ratings) -> float:
     return float(np.sqrt(np.mean(wrong.astype(np.float64) ** 2)))
 
 
-def positive_definite(random: np.random.Generator, count: int, size: int) -> NDArray[np.float64]:
-    roots = random.normal(size=(count, size, size + 2))
-    products: NDArray[np.float64] = roots @ roots.transpose(0, 2, 1)
-    return products
-
-
-def test_triangles_are_packed_row_by_row_and_unpacked_again() -> None:
-    matrices = positive_definite(np.random.default_rng(0), 3, 4)
-    packed = pack(matrices)
-    np.testing.assert_array_equal(packed[:, :4], matrices[:, 0])
-    np.testing.assert_array_equal(unpack(packed, 4), matrices)
-
-
-def test_inverses_equal_those_of_numpy() -> None:
-    matrices = positive_definite(np.random.default_rng(1), 20, 7)
-    expected = np.linalg.inv(matrices)
-    invert(matrices)
-    np.testing.assert_allclose(matrices, expected, rtol=1e-8, atol=1e-10)
-
-
-def test_moments_are_summed_over_each_groups_ratings() -> None:
-    random = np.random.default_rng(2)
-    table = random.normal(size=(8, 10)).astype(np.float32)
-    ptr = np.array([0, 0, 1, 7, 18, 20])
-    index, targets = random.integers(0, 8, 20).astype(np.int32), random.normal(size=20).astype(np.float32)
-    plain, by_target = sum_moments(ptr, index, targets, table, 4)
-    for group in range(5):
-        part = slice(ptr[group], ptr[group + 1])
-        rows = table[index[part]].astype(np.float64)
-        np.testing.assert_allclose(plain[group], rows.sum(axis=0), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(by_target[group], targets[part] @ rows[:, :4], rtol=1e-5, atol=1e-6)
-
-
-def some_beliefs(world: World) -> tuple[Items, NDArray[np.float64]]:
-    random = np.random.default_rng(3)
-    count = world.ratings.item_count
-    items = Items(random.normal(0, 0.2, count), random.normal(size=(count, 3)), random.uniform(0.1, 1, count))
-    return items, positive_definite(random, 1, 3)[0]
-
-
-def test_user_step_is_each_users_bayesian_regression(world: World) -> None:
-    items, covariance = some_beliefs(world)
-    by_user = world.ratings.by_user
-    with Team(2) as team:
-        tastes, total = user_step(by_user, by_user.values, items, covariance, 0.7, team)
-    expected_total = np.zeros((3, 3))
-    for user in range(world.ratings.user_count):
-        part = slice(by_user.ptr[user], by_user.ptr[user + 1])
-        x = items.vectors[by_user.index[part]]
-        weighted = x / (0.7 + items.variance[by_user.index[part], None])
-        posterior = np.linalg.inv(weighted.T @ x + np.linalg.inv(covariance))
-        mean = posterior @ weighted.T @ (by_user.values[part] - items.bias[by_user.index[part]])
-        expected_total += posterior + np.outer(mean, mean)
-        np.testing.assert_allclose(tastes.means[user], mean, rtol=1e-4, atol=1e-5)
-        products = pack((posterior + np.outer(mean, mean))[None])[0]
-        moments = np.concatenate([[1.0], mean, products])
-        np.testing.assert_allclose(tastes.moments[user], moments, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(total, expected_total, rtol=1e-4)
-
-
-def test_item_step_is_each_items_bayesian_regression(world: World) -> None:
-    items, covariance = some_beliefs(world)
-    random = np.random.default_rng(4)
-    by_item, users = world.ratings.by_item, world.ratings.user_count
-    means, spread = random.normal(size=(users, 3)), positive_definite(random, users, 3) / 10
-    second = spread + means[:, :, None] * means[:, None, :]
-    moments = np.column_stack([np.ones(users), means, pack(second)]).astype(np.float32)
-    prior = ItemPrior(items.bias, items.vectors, 4.0, positive_definite(random, 1, 3)[0])
-    with Team(1) as team:
-        found, total = item_step(
-            by_item, by_item.values, Tastes(means.astype(np.float32), moments), covariance, prior, 0.7, team
-        )
-    expected_total = np.zeros((3, 3))
-    for item in range(world.ratings.item_count):
-        part = slice(by_item.ptr[item], by_item.ptr[item + 1])
-        raters, values = by_item.index[part], by_item.values[part].astype(np.float64)
-        precision = np.zeros((4, 4))
-        precision[0, 0], precision[1:, 1:] = 4.0, prior.vector_precision
-        right = precision @ np.concatenate([[items.bias[item]], items.vectors[item]])
-        right += np.concatenate([[values.sum()], values @ means[raters]]) / 0.7
-        precision[0, 0] += len(raters) / 0.7
-        precision[0, 1:] += means[raters].sum(axis=0) / 0.7
-        precision[1:, 0] += means[raters].sum(axis=0) / 0.7
-        precision[1:, 1:] += second[raters].sum(axis=0) / 0.7
-        posterior = np.linalg.inv(precision)
-        solution = posterior @ right
-        assert found.bias[item] == pytest.approx(solution[0], rel=1e-4, abs=1e-5)
-        np.testing.assert_allclose(found.vectors[item], solution[1:], rtol=1e-4, atol=1e-5)
-        variance = posterior[0, 0] + np.trace(posterior[1:, 1:] @ covariance)
-        assert found.variance[item] == pytest.approx(variance, rel=1e-4)
-        moved = solution[1:] - items.vectors[item]
-        expected_total += posterior[1:, 1:] + np.outer(moved, moved)
-    np.testing.assert_allclose(total, expected_total, rtol=1e-4)
-
-
-def test_more_iterations_fit_the_training_ratings_better(world: World, settings: Bayes) -> None:
-    errors = [rmse(replace(settings, iterations=k).fit(world.ratings), world.ratings) for k in range(1, 7)]
+def test_more_epochs_fit_the_training_ratings_better(world: World, settings: Bayes) -> None:
+    errors = [rmse(replace(settings, epochs=k).fit(world.ratings), world.ratings) for k in range(1, 7)]
     assert all(later < earlier for earlier, later in pairwise(errors))
 
 
@@ -172,7 +74,7 @@ def test_it_comes_close_to_the_noise_and_beats_biases(world: World, settings: Ba
 
 
 def test_slopes_of_users_on_a_feature_are_recovered(world: World, settings: Bayes) -> None:
-    model = replace(settings, latent=0).fit(world.ratings, features=world.features)
+    model = replace(settings, factors=0).fit(world.ratings, features=world.features)
     liked = world.features[:, 0] > 0
     found = model.user_vectors @ (
         model.item_vectors[liked].mean(axis=0) - model.item_vectors[~liked].mean(axis=0)
@@ -197,7 +99,7 @@ def test_slopes_of_users_on_popularity_are_recovered() -> None:
         user, item, np.clip(values, 1, 5), user_ids=np.arange(users), item_ids=np.arange(items),
         scale=Scale(1, 5),
     )  # fmt: skip
-    model = Bayes(latent=0, noise=NOISE).fit(ratings)
+    model = Bayes(factors=0, noise=NOISE).fit(ratings)
     found = (model.user_vectors @ model.item_vectors.T) @ popularity / items
     assert np.corrcoef(found, slopes)[0, 1] > 0.9
 
@@ -269,11 +171,11 @@ def test_the_model_does_not_depend_on_the_rating_scale(world: World, settings: B
 
 
 def test_the_same_seed_gives_the_same_model_with_any_number_of_threads(world: World, settings: Bayes) -> None:
-    one = replace(settings, threads=1, iterations=3).fit(world.ratings, seed=5)
-    three = replace(settings, threads=3, iterations=3).fit(world.ratings, seed=5)
+    one = replace(settings, threads=1, epochs=3).fit(world.ratings, seed=5)
+    three = replace(settings, threads=3, epochs=3).fit(world.ratings, seed=5)
     np.testing.assert_array_equal(one.user_vectors, three.user_vectors)
     np.testing.assert_array_equal(one.item_vectors, three.item_vectors)
-    other = replace(settings, iterations=3).fit(world.ratings, seed=6)
+    other = replace(settings, epochs=3).fit(world.ratings, seed=6)
     assert not np.array_equal(one.item_vectors, other.item_vectors)
 
 
@@ -286,7 +188,7 @@ def test_one_user_and_one_item_are_enough() -> None:
 
 def test_progress_has_one_event_an_iteration(world: World, settings: Bayes) -> None:
     events: list[Progress] = []
-    replace(settings, iterations=2).fit(world.ratings, progress=events.append)
+    replace(settings, epochs=2).fit(world.ratings, progress=events.append)
     assert [(event.stage, event.step, event.steps) for event in events] == [("bayes", 1, 2), ("bayes", 2, 2)]
     assert "item biases moved by" in events[0].note
 
@@ -294,6 +196,11 @@ def test_progress_has_one_event_an_iteration(world: World, settings: Bayes) -> N
 def test_ratings_without_values_are_sent_to_implicit_als() -> None:
     with pytest.raises(DataError, match=r"Use ImplicitALS\(\)"):
         Bayes().fit(Ratings.from_arrays([1, 1, 2], [7, 8, 8]))
+
+
+def test_no_ratings_at_all_are_refused(world: World) -> None:
+    with pytest.raises(DataError, match="there are no ratings"):
+        Bayes().fit(world.ratings.where(np.zeros(len(world.ratings), np.bool_)))
 
 
 @pytest.mark.parametrize(
@@ -313,8 +220,8 @@ def test_features_that_cannot_be_used_are_refused(world: World, features: Any, m
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"latent": -1}, "latent must be 0 or more, got -1"),
-        ({"iterations": 0}, "iterations must be at least 1, got 0"),
+        ({"factors": -1}, "factors must be 0 or more, got -1"),
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
         ({"noise": 0.0}, "noise must be greater than 0"),
         ({"threads": 0}, "threads must be at least 1, got 0"),
     ],

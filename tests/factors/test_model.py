@@ -145,22 +145,30 @@ def test_fold_in_solves_the_ridge_regression(model: Factors) -> None:
     assert {item.item for item in new.recommend("eve", n=50)} == {100, 102, 103, 105, 108}
 
 
-def test_fold_in_can_count_the_prior_once_a_rating_and_weigh_items(model: Factors) -> None:
+def test_fold_in_lets_the_prior_grow_with_the_ratings_and_weighs_items(model: Factors) -> None:
     weights = np.linspace(0.5, 2.0, ITEMS)
-    home = HomeFit(np.diag([2.0, 2.0, 2.0]), weights, per_rating=True)
+    home = HomeFit(np.diag([2.0, 2.0, 2.0]), weights, growth=0.5)
     new = replace(model, home=home).fold_in({102: 5.0, 105: 1.0})
     x, w = model.item_vectors[[2, 5]].astype(np.float64), weights[[2, 5]]
     y = np.array([5.0, 1.0]) - model.mean - model.item_bias[[2, 5]]
-    exact = np.linalg.solve((x.T * w) @ x + 4.0 * np.eye(3), (x.T * w) @ y)
+    exact = np.linalg.solve((x.T * w) @ x + 2.0 * np.sqrt(2) * np.eye(3), (x.T * w) @ y)
     np.testing.assert_allclose(new.user_vectors[0], exact, rtol=1e-5)
     assert new.user_bias.tolist() == [0.0]
 
 
-def test_fold_in_takes_the_target_of_an_implicit_model(model: Factors) -> None:
-    implicit = replace(model, scale=None, home=HomeFit(np.eye(3), np.ones(ITEMS), target=1.5))
-    one, seven = implicit.fold_in({103: 1.0}), implicit.fold_in({103: 7.0})
-    np.testing.assert_array_equal(one.user_vectors, seven.user_vectors)
-    assert float(one.user_vectors[0] @ model.item_vectors[3]) > 0
+def test_fold_in_weighs_the_values_of_an_implicit_model(model: Factors) -> None:
+    implicit = replace(model, scale=None, home=HomeFit(np.eye(3), np.ones(ITEMS), confidence=0.5))
+    once, often = implicit.fold_in({103: 1.0}), implicit.fold_in({103: 7.0})
+    x = model.item_vectors[3].astype(np.float64)
+    exact = np.linalg.solve(0.5 * 7 * np.outer(x, x) + np.eye(3), (1 + 0.5 * 7) * x)
+    np.testing.assert_allclose(often.user_vectors[0], exact, rtol=1e-5)
+    assert float(often.user_vectors[0] @ x) > float(once.user_vectors[0] @ x) > 0
+
+
+def test_nothing_done_cannot_be_folded_into_an_implicit_model(model: Factors) -> None:
+    implicit = replace(model, scale=None, home=HomeFit(np.eye(3), np.ones(ITEMS), confidence=0.5))
+    with pytest.raises(DataError, match="above 0"):
+        implicit.fold_in({103: 0.0})
 
 
 @pytest.mark.parametrize(
@@ -184,7 +192,7 @@ def test_fold_in_needs_to_know_how_the_model_was_fitted(model: Factors) -> None:
 
 
 def test_saving_and_loading_changes_nothing(model: Factors, tmp_path: Path) -> None:
-    home = HomeFit(np.eye(4), np.linspace(1, 2, ITEMS), per_rating=True, target=2.5, calibrated=True)
+    home = HomeFit(np.eye(4), np.linspace(1, 2, ITEMS), growth=0.5, confidence=2.5, calibrated=True)
     before = replace(model.with_titles({104: "Żółw"}), home=home)
     before.save(tmp_path / "model.npz")
     after = Factors.load(tmp_path / "model.npz")
@@ -195,7 +203,7 @@ def test_saving_and_loading_changes_nothing(model: Factors, tmp_path: Path) -> N
     assert after.seen is not None
     np.testing.assert_array_equal(after.seen.index, before.seen.index)
     assert after.home is not None
-    assert (after.home.per_rating, after.home.target, after.home.calibrated) == (True, 2.5, True)
+    assert (after.home.growth, after.home.confidence, after.home.calibrated) == (0.5, 2.5, True)
     np.testing.assert_array_equal(after.home.weights, home.weights)
     assert after.recommend("u0") == before.recommend("u0")
 

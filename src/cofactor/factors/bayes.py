@@ -28,13 +28,14 @@ class Bayes:
     """A rating is mean + item bias + item vector . user's taste + noise; the priors are learned by EM.
 
     An item's vector is what is known about it (a constant, its public features, its popularity, its bias)
-    plus a deviation of its own; latent coordinates are all deviation. The settings are meant for ratings
+    plus a deviation of its own; latent factors are all deviation. The settings are meant for ratings
     from 1 to 5 and are scaled to the ratings at hand.
     """
 
-    latent: int = 16
+    factors: int = 16
     """Coordinates of the item vectors that stand for nothing known; too many do little harm."""
-    iterations: int = 12
+    epochs: int = 12
+    """How often tastes and items are learned from each other; more than this changes little."""
     noise: float = 0.7
     """Variance of a rating around its prediction if user and item were known perfectly."""
     bias_spread: float = 0.35
@@ -47,8 +48,8 @@ class Bayes:
     """Threads to use; None takes what the machine has and the ratings keep busy. The result is the same."""
 
     def __post_init__(self) -> None:
-        not_negative(latent=self.latent)
-        positive(iterations=self.iterations, noise=self.noise, bias_spread=self.bias_spread)
+        not_negative(factors=self.factors)
+        positive(epochs=self.epochs, noise=self.noise, bias_spread=self.bias_spread)
         positive(vector_spread=self.vector_spread, imagined=self.imagined, threads=self.threads)
 
     def fit(
@@ -64,14 +65,14 @@ class Bayes:
         The user vectors are tastes, in coordinates in which they have unit prior covariance.
         """
         data = _Data.of(ratings)
-        known = Known.of(ratings, features, self.latent)
+        known = Known.of(ratings, features, self.factors)
         beliefs = self._start(ratings, known, data.unit, seed)
         with Team(team_size(self.threads, ratings=len(ratings))) as team:
-            for step in range(self.iterations):
+            for epoch in range(self.epochs):
                 before = beliefs.items.bias
                 beliefs = self._improved(data, known, beliefs, team)
                 moved = data.unit * float(np.sqrt(np.mean((beliefs.items.bias - before) ** 2)))
-                progress(Progress("bayes", step + 1, self.iterations, f"item biases moved by {moved:.4f}"))
+                progress(Progress("bayes", epoch + 1, self.epochs, f"item biases moved by {moved:.4f}"))
             tastes, _ = self._tastes(data, beliefs, team)
         return self._model(ratings, beliefs, tastes, data.unit)
 
@@ -82,12 +83,12 @@ class Bayes:
         spread = self.vector_spread**2 / width
         random = Seeds(seed).generator("bayes: latent coordinates")
         size = np.sqrt(spread / LATENT_VARIANCE)
-        vectors[:, width - self.latent :] = random.normal(0.0, size, (len(bias), self.latent))
+        vectors[:, width - self.factors :] = random.normal(0.0, size, (len(bias), self.factors))
         items = Items(bias, vectors, np.full(len(bias), self.vector_spread**2))
         return Beliefs(items, np.diag(known.taste_variances()), spread * np.eye(width))
 
     def _improved(self, data: "_Data", known: Known, beliefs: "Beliefs", team: Team) -> "Beliefs":
-        """One iteration of EM: tastes, their covariance, items, the covariance of their deviations."""
+        """One epoch of EM: tastes, their covariance, items, the covariance of their deviations."""
         tastes, total = self._tastes(data, beliefs, team)
         covariance = self._pooled(total, data.by_user, beliefs.covariance)
         half = np.linalg.cholesky(covariance)
@@ -132,7 +133,7 @@ class Bayes:
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Everything that EM passes from one iteration to the next, in units of a scale from 1 to 5."""
+    """Everything that EM passes from one epoch to the next, in units of a scale from 1 to 5."""
 
     items: Items
     covariance: Matrices

@@ -73,10 +73,8 @@ class ImplicitALS:
         )
 
     def _home(self, items: Cells) -> HomeFit:
-        """Return how a new user is fitted; each of her ratings counts as a value of 1."""
         everything = items.T @ items + self.regularization * np.eye(self.factors)
-        weights = np.full(len(items), self.confidence)
-        return HomeFit(everything, weights, target=(1 + self.confidence) / self.confidence)
+        return HomeFit(everything, np.ones(len(items)), confidence=self.confidence)
 
 
 def _check(ratings: Ratings) -> None:

@@ -26,10 +26,10 @@ class HomeFit:
     """Prior precision of her vector; one row and column more, in front, where users have a bias."""
     weights: NDArray[np.float64]
     """Weight of a rating of each item: the inverse of its noise variance."""
-    per_rating: bool = False
-    """Whether the prior counts once for every rating (weighted regularization) or once."""
-    target: float | None = None
-    """What every rating of an implicit model counts as; None where ratings have values."""
+    growth: float = 0.0
+    """The prior counts as (number of ratings) ** growth: once, if 0; once for every rating, if 1."""
+    confidence: float | None = None
+    """For implicit models: a rating r asks for 1 and counts 1 + confidence * r; the prior holds all the 1s."""
     calibrated: bool = False
     """Whether weights and precision are probabilities' own, so that they tell how sure a prediction is."""
 
@@ -150,6 +150,10 @@ class Factors:
         values = np.array(list(ratings.values()), np.float64)
         if self.scale is not None and not self.scale.covers(values).all():
             raise DataError(f"a rating to fold in lies outside the model's scale, {self.scale}.")
+        if self.home.confidence is not None and not (values > 0).all():
+            raise DataError(
+                "a rating to fold into an implicit model must be above 0; 1 says that it happened."
+            )
         bias, vector = _home_row(self, self.home, items, values)
         return replace(
             self,
@@ -179,7 +183,7 @@ class Factors:
         if self.home is not None:
             arrays |= {"home_precision": self.home.precision, "home_weights": self.home.weights}
             facts["home"] = {
-                name: getattr(self.home, name) for name in ("per_rating", "target", "calibrated")
+                name: getattr(self.home, name) for name in ("growth", "confidence", "calibrated")
             }
         with Path(path).open("wb") as file:
             np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
@@ -228,11 +232,12 @@ def _home_row(
     vectors = model.item_vectors[items].astype(np.float64)
     has_bias = len(home.precision) == vectors.shape[1] + 1
     x = np.column_stack([np.ones(len(items)), vectors]) if has_bias else vectors
-    y = values - model.mean - model.item_bias[items]
-    if home.target is not None:
-        y = np.full(len(items), home.target)
-    weighted = x * home.weights[items, None]
-    prior = home.precision * (len(items) if home.per_rating else 1)
+    y, weights = values - model.mean - model.item_bias[items], home.weights[items]
+    if home.confidence is not None:
+        weights = home.confidence * values
+        y = 1 + 1 / weights
+    weighted = x * weights[:, None]
+    prior = home.precision * len(items) ** home.growth
     row = np.linalg.solve(weighted.T @ x + prior, weighted.T @ y).astype(np.float64, copy=False)
     return (float(row[0]), row[1:]) if has_bias else (0.0, row)
 

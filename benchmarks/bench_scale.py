@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bench import CACHE, FOLDER, Row, cpu_best
+from benchmarks.bench import FOLDER, Row, cpu_best
+from benchmarks.shapes import file_of, ratings_like
 from cofactor.data import synthetic
 from cofactor.data.ratings import Ratings
 from cofactor.factors.als import ALS
@@ -50,19 +51,13 @@ def _in_a_process_of_its_own(*words: str) -> dict[str, Any]:
 
 def _data(name: str) -> Path:
     """Return the file of a shape, made in a process of its own so that making it costs nothing here."""
-    path = CACHE / f"synthetic-{name}.npz"
-    if not path.exists():
+    if not file_of(name).exists():
         _in_a_process_of_its_own("make", name)
-    return path
+    return file_of(name)
 
 
 def _make(name: str) -> dict[str, Any]:
-    path = CACHE / f"synthetic-{name}.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ratings = synthetic.like(name, seed=0).ratings
-    unfinished = path.with_suffix(".part.npz")
-    np.savez(unfinished, users=ratings.users, items=ratings.items, values=ratings.values)
-    unfinished.rename(path)
+    ratings, _ = ratings_like(name)
     return {"ratings": len(ratings)}
 
 

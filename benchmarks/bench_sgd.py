@@ -19,7 +19,7 @@ ROUNDS = 2
 
 
 def rows() -> list[Row]:
-    return [*(_against_cornac(shape) for shape in SHAPES), _two_threads("ml-1m")]
+    return [*(_against_cornac(shape) for shape in SHAPES), _two_threads("ml-1m"), _two_threads("ml-10m")]
 
 
 def _against_cornac(shape: str) -> Row:

@@ -29,7 +29,7 @@ class HomeFit:
     growth: float = 0.0
     """The prior counts as (number of ratings) ** growth: once, if 0; once for every rating, if 1."""
     confidence: float | None = None
-    """For implicit models: a rating r asks for 1 and counts 1 + confidence * r; the prior holds all the 1s."""
+    """For implicit models: rating r asks for 1 and counts 1 + confidence * r; the prior has the first 1."""
     calibrated: bool = False
     """Whether weights and precision are probabilities' own, so that they tell how sure a prediction is."""
 
@@ -152,7 +152,7 @@ class Factors:
             raise DataError(f"a rating to fold in lies outside the model's scale, {self.scale}.")
         if self.home.confidence is not None and not (values > 0).all():
             raise DataError(
-                "a rating to fold into an implicit model must be above 0; 1 says that it happened."
+                "a rating to fold into an implicit model must be above 0; 1 says it happened."
             )
         bias, vector = _home_row(self, self.home, items, values)
         return replace(

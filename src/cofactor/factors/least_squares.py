@@ -20,6 +20,7 @@ from cofactor.factors.simd import (
     add_outer,
     cells,
     column,
+    fetch_row,
     inverse_root,
     load_row,
     minus_product,
@@ -34,6 +35,10 @@ from cofactor.factors.team import Team
 ONE, BIAS = -2, -1
 _CHUNK = 128
 """Rows gathered at a time: they stay in the first cache while their outer products are added up."""
+
+
+_AHEAD = 16
+"""How many rows ahead memory is asked for: enough to hide its delay where the table outgrows the caches."""
 
 
 class Weighing(NamedTuple):
@@ -131,6 +136,7 @@ def _solve_rows(
 def _gather(others: Table, index: Index, values: Values, weighing: Weighing, gathered: Table) -> None:
     """Copy the other side's rows, scaled by the root of their weight, each with its target."""
     for k in range(index.size):
+        fetch_row(others, index[min(k + _AHEAD, index.size - 1)])
         row = load_row(others, index[k])
         if weighing.confidence == 0:
             target = (values[k] - weighing.mean) / weighing.spread - column(row, -1)

@@ -151,9 +151,7 @@ class Factors:
         if self.scale is not None and not self.scale.covers(values).all():
             raise DataError(f"a rating to fold in lies outside the model's scale, {self.scale}.")
         if self.home.confidence is not None and not (values > 0).all():
-            raise DataError(
-                "a rating to fold into an implicit model must be above 0; 1 says it happened."
-            )
+            raise DataError("a rating to fold into an implicit model must be above 0; 1 says it happened.")
         bias, vector = _home_row(self, self.home, items, values)
         return replace(
             self,

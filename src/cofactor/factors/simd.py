@@ -79,6 +79,22 @@ def load_row(_: Any, table: Any, index: Any) -> Any:
 
 
 @_operation
+def fetch_row(_: Any, table: Any, index: Any) -> Any:
+    """Ask for table[index] to be brought into the cache; nothing waits for it."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        start = builder.bitcast(_address(context, builder, signature.args, arguments), byte)
+        hint = ir.FunctionType(ir.VoidType(), [byte, _INT, _INT, _INT])
+        function = cgutils.get_or_insert_function(builder.module, hint, "llvm.prefetch.p0")
+        for line in range(0, 4 * LANES * _row_of(table).vectors, _CACHE_LINE):
+            builder.call(function, [builder.gep(start, [_INT(line)]), _INT(0), _INT(3), _INT(1)])
+        return context.get_dummy_value()
+
+    return types.void(table, index), emit
+
+
+@_operation
 def store_row(_: Any, table: Any, index: Any, row: Any) -> Any:
     """Write table[index]."""
     if row != _row_of(table):

@@ -85,10 +85,11 @@ def fetch_row(_: Any, table: Any, index: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
         start = builder.bitcast(_address(context, builder, signature.args, arguments), byte)
-        hint = ir.FunctionType(ir.VoidType(), [byte, _INT, _INT, _INT])
-        function = cgutils.get_or_insert_function(builder.module, hint, "llvm.prefetch.p0")
+        kind = ir.FunctionType(ir.VoidType(), [byte, _INT, _INT, _INT])
+        fetch = _declared(builder, kind, "llvm.prefetch.p0")
+        for_reading, keep_close, data = _INT(0), _INT(3), _INT(1)
         for line in range(0, 4 * LANES * _row_of(table).vectors, _CACHE_LINE):
-            builder.call(function, [builder.gep(start, [_INT(line)]), _INT(0), _INT(3), _INT(1)])
+            builder.call(fetch, [builder.gep(start, [_INT(line)]), for_reading, keep_close, data])
         return context.get_dummy_value()
 
     return types.void(table, index), emit
@@ -305,5 +306,9 @@ def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 def _llvm(builder: Any, name: str, *vectors: Any) -> Any:
     kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(vectors))
+    return builder.call(_declared(builder, kind, f"llvm.{name}.v{LANES}f32"), vectors)
+
+
+def _declared(builder: Any, kind: Any, name: str) -> Any:
     declare: Any = cgutils.get_or_insert_function
-    return builder.call(declare(builder.module, kind, f"llvm.{name}.v{LANES}f32"), vectors)
+    return declare(builder.module, kind, name)

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint bench docs clean
+.PHONY: demo test test-slow lint bench docs clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/cofactor demo
@@ -24,8 +24,11 @@ bench: .venv/installed
 docs: .venv/documented
 	$(BIN)/mkdocs build --strict
 
-clean:
+clean: clean-kernels
 	rm -rf .venv .bench site build dist
+
+clean-kernels:
+	find src -name '*.nb[ic]' -delete
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

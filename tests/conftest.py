@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# No deadlines: the first example may have to wait for a compiler. Under CI the examples are always the same.
+settings.register_profile("house", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("house")
 
 
 @pytest.fixture

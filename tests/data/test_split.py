@@ -70,7 +70,7 @@ def test_seed_repeats_a_split_and_another_seed_changes_it(name: str, ratings: Ra
     st.lists(st.integers(0, 25), min_size=1, max_size=12).filter(lambda sizes: max(sizes) > 3),
     st.floats(0.2, 0.95),
 )
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_fraction_rounds_halves_up_and_leaves_one_for_training(sizes: list[int], fraction: float) -> None:
     ratings = with_sizes(sizes, times=True)
     wanted = [max(min(int(np.floor(size * fraction + 0.5)), size - 1), 0) for size in sizes]

@@ -151,7 +151,7 @@ def test_equal_predictions_are_put_in_random_order() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 15))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_measures_lie_between_zero_and_one(seed: int, k: int) -> None:
     random = np.random.default_rng(seed)
     lists = np.array([random.permutation(12) for _ in range(5)], np.int32)[:, :k]

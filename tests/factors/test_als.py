@@ -1,12 +1,9 @@
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cofactor.data.files import read_ratings
 from cofactor.data.ratings import Ratings
 from cofactor.data.split import by_fraction
 from cofactor.data.synthetic import Shape, make
@@ -151,16 +148,3 @@ def test_ratings_without_values_are_sent_to_the_implicit_model() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ALS(**wrong)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "bar"), [("ml-1m.zip", 0.855), ("ml-100k.inter", 0.915)])
-def test_error_on_movielens_stays_below_the_bar(
-    real_data: Callable[[str], Path], name: str, bar: float
-) -> None:
-    whole = read_ratings(real_data(name))
-    errors = []
-    for seed in range(3):
-        train, test = by_fraction(whole, seed=seed)
-        errors.append(rmse(ALS().fit(train, seed=seed), test))
-    assert np.mean(errors) <= bar

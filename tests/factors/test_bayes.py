@@ -1,7 +1,5 @@
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -234,33 +232,3 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message:
 def test_other_models_do_not_say_how_sure_they_are(world: World) -> None:
     with pytest.raises(DataError, match=r"Fit one with Bayes\(\)"):
         Posterior(GlobalMean().fit(world.ratings)).std(1, [2])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "bar"), [("ml-1m.zip", 0.840), ("ml-100k.inter", 0.895)])
-def test_error_on_movielens(real_data: Callable[[str], Path], name: str, bar: float) -> None:
-    from cofactor.data.files import read_ratings
-
-    ratings = read_ratings(real_data(name))
-    errors = []
-    for seed in (1, 2, 3):
-        train, test = by_fraction(ratings, 0.1, seed=seed)
-        errors.append(rmse(Bayes().fit(train, seed=seed), test))
-    assert np.mean(errors) < bar
-
-
-@pytest.mark.slow
-def test_genres_and_years_help_on_movielens_1m(real_data: Callable[[str], Path]) -> None:
-    from cofactor.data.files import read_ratings
-    from cofactor.data.prepare import movie_features
-    from cofactor.data.tables import side_tables
-
-    path = real_data("ml-1m.zip")
-    ratings, table = read_ratings(path), side_tables(path)[1]
-    assert table is not None
-    features = movie_features(table, ratings.item_ids).matrix
-    errors = []
-    for seed in (1, 2, 3):
-        train, test = by_fraction(ratings, 0.1, seed=seed)
-        errors.append(rmse(Bayes().fit(train, features=features, seed=seed), test))
-    assert np.mean(errors) < 0.835

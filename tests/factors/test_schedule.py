@@ -26,7 +26,7 @@ def planned(ratings: Ratings, seed: int = 0) -> tuple[Seats, Seats, Schedule]:
     return users, items, schedule(ratings, UNITS, users, items, np.random.default_rng(seed))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 40), st.sampled_from([0.05, 0.5, 1.0]))
 def test_every_rating_is_met_once_in_the_block_of_its_user_and_item(
     seed: int, user_count: int, item_count: int, density: float
@@ -42,7 +42,7 @@ def test_every_rating_is_met_once_in_the_block_of_its_user_and_item(
     assert np.array_equal(block[met], expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 50), max_size=60))
 def test_seats_are_a_permutation_with_groups_side_by_side(sizes: list[int]) -> None:
     places = seats(np.array(sizes, np.int64))

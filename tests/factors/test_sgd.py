@@ -1,5 +1,3 @@
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cofactor.data.files import read_ratings
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.data.split import by_fraction
 from cofactor.data.synthetic import Shape, make
@@ -56,7 +53,7 @@ def clipped(row: Matrix, highest: float) -> Matrix:
     return scaled
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 70), st.booleans(), st.integers(0, 1_000))
 def test_epoch_equals_its_numpy_twin_for_any_number_of_factors(
     ratings: Ratings, factors: int, biases: bool, seed: int
@@ -121,7 +118,7 @@ def test_users_and_items_without_ratings_get_the_mean(ratings: Ratings) -> None:
     assert model.predict_rows(np.array([5], np.int32), np.array([7], np.int32))[0] == pytest.approx(part.mean)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.floats(0.001, 5), st.integers(0, 1_000))
 def test_nonnegative_rows_stay_within_their_bounds(ratings: Ratings, rate: float, seed: int) -> None:
     settings = SGD(factors=6, epochs=1, learning_rate=rate, nonnegative=Nonnegative())
@@ -197,16 +194,3 @@ def test_ratings_that_nonnegative_vectors_cannot_reach_are_refused(
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         SGD(**wrong)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "bar"), [("ml-1m.zip", 0.855), ("ml-100k.inter", 0.915)])
-def test_error_on_movielens_stays_below_the_bar(
-    real_data: Callable[[str], Path], name: str, bar: float
-) -> None:
-    whole = read_ratings(real_data(name))
-    errors = []
-    for seed in range(3):
-        train, test = by_fraction(whole, seed=seed)
-        errors.append(rmse(SGD().fit(train, seed=seed), test))
-    assert np.mean(errors) <= bar

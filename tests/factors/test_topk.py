@@ -26,7 +26,7 @@ def ptr_and_index(seen: list[list[int]]) -> tuple[NDArray[np.int64], Index]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.array(flat, np.int32)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**31),
     users=st.integers(1, 140),

@@ -40,6 +40,12 @@ def test_data_without_values_gets_an_implicit_model(ratings: Ratings) -> None:
     assert train(Pooled(), ratings).model.scale is not None
 
 
+def test_run_says_which_model_was_chosen(ratings: Ratings) -> None:
+    run = train(Pooled(), ratings)
+    assert run.recipe["model"]["kind"] == "SGD"
+    assert np.array_equal(train(Pooled(model=SGD()), ratings).model.item_bias, run.model.item_bias)
+
+
 def test_features_reach_the_model_that_can_use_them(ratings: Ratings) -> None:
     features = np.eye(ratings.item_count, 2, dtype=np.float32)
     recipe = Pooled(model=Bayes())

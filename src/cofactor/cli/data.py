@@ -41,13 +41,13 @@ def get_one(
     json: options.Json = False,
 ) -> None:
     """Download a data set from its publisher, check it and keep it."""
-    from cofactor.data.datasets import get
+    from cofactor.data.datasets import find, get
 
     path = get(name, folder or default_folder(), progress=ProgressLine(quiet=quiet or json))
     if json:
-        print_json({"name": name, "path": str(path)})
+        print_json({"name": name, "path": str(path), "licence": find(name).licence})
     else:
-        print_line(f"{path}\nNext: cofactor data info {path}")
+        print_line(f"{path}\nLicence: {find(name).licence}\nNext: cofactor data info {path}")
 
 
 @app.command("info")

@@ -38,6 +38,6 @@ def demo(
     print_line(f"{made.ratings}, made up, a tenth of each user's kept back")
     print_scores(run.scores)
     user = run.model.user_ids[0].item()
-    print_recommendations(user, run.model.recommend(user, 5))
+    print_recommendations(f"for user {user}", run.model.recommend(user, 5))
     print_line(run.guarantee["statement"], RED)
     print_line(f"Saved in {out}. Next: cofactor show {out}, or cofactor train with a file of your own.")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from cofactor.factors.model import Factors, Recommendation
 
 
+NEW = "new user"
+
+
 def recommend(
     run: options.RunFolder,
     user: Annotated[str | None, typer.Option("--user", help="Id of a user the model knows.")] = None,
@@ -39,7 +42,7 @@ def recommend(
         known = model.user_ids[model.user_row(user)].item()
         lists = {known: model.recommend(known, n, include_seen=include_seen)}
     else:
-        new_users = {"new user": _parsed(rate)} if rate else _from_file(model, ratings)
+        new_users = {NEW: _parsed(rate)} if rate else _from_file(model, ratings)
         lists = {
             name: model.fold_in(own, user=name).recommend(name, n, include_seen=include_seen)
             for name, own in new_users.items()
@@ -92,6 +95,6 @@ def _tell(lists: Mapping["Id", list["Recommendation"]], *, as_json: bool) -> Non
         )
         return
     for user, items in lists.items():
-        print_recommendations(user, items)
+        print_recommendations("for the new user" if user == NEW else f"for user {user}", items)
     if not lists:
         print_line("There is nobody to recommend to.")

@@ -15,7 +15,6 @@ from cofactor.errors import CofactorError
 from cofactor.progress import Progress
 
 if TYPE_CHECKING:
-    from cofactor.data.ratings import Id
     from cofactor.factors.model import Recommendation
 
 RED = "bold red"
@@ -51,14 +50,22 @@ def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
     """Print errors by name, each with its interval; nothing when none were measured."""
     if scores:
         measures = [name for name, value in next(iter(scores.values())).items() if isinstance(value, float)]
-        rows = [(name, *(score[measure] for measure in measures)) for name, score in scores.items()]
-        print_table(("", *measures), rows)
+        main = "rmse" if "rmse" in measures else "ndcg_over_unseen"
+        rows = [
+            (
+                name,
+                *(score[measure] for measure in measures),
+                "{:.4f} to {:.4f}".format(*score["intervals"][main]),
+            )
+            for name, score in scores.items()
+        ]
+        print_table(("", *measures, f"95% interval of {main}"), rows)
 
 
-def print_recommendations(user: "Id", items: Sequence["Recommendation"]) -> None:
-    """Print the best items for a user."""
+def print_recommendations(title: str, items: Sequence["Recommendation"]) -> None:
+    """Print the best items for somebody."""
     rows = [(rank, str(best.item), best.title or "", best.score) for rank, best in enumerate(items, 1)]
-    print_table(("", "item", "title", "score"), rows, title=f"for user {user}")
+    print_table(("", "item", "title", "score"), rows, title=title)
 
 
 def print_facts(facts: Mapping[str, object]) -> None:

@@ -142,7 +142,9 @@ def _item_table(file: Path, items: Path | None) -> "Table | None":
 def _features(table: "Table | None", ratings: "Ratings") -> "Features":
     if table is None:
         raise ConfigError("--features needs a table of items. Name one with --items.")
-    return table.features(ratings.item_ids)
+    from cofactor.data.prepare import item_features
+
+    return item_features(table, ratings.item_ids)
 
 
 def _split(ratings: "Ratings", fraction: float | None, seed: int) -> "tuple[Ratings, Ratings | None]":

@@ -22,6 +22,7 @@ YEARS = (1930, 1945, 1960, 1972, 1982, 1990, 1995, 1998)
 """Knots of the hat functions: dense where MovieLens has many films."""
 UNKNOWN_YEAR = 1994
 
+_GENRE_COLUMNS = ("genres", "genre", "class")
 _SEQUEL = re.compile(r"( II+\b| IV\b| VI*\b|\b[2-9]\b|: The |Part \d|Return of|Revenge)")
 
 
@@ -86,6 +87,12 @@ def only_items(ratings: Ratings, items: Iterable[Id]) -> Ratings:
     return ratings.select(items=np.array([str(item) in wanted for item in ratings.item_ids.tolist()], bool))
 
 
+def item_features(items: Table, ids: Sequence[Any] | Ids) -> Features:
+    """Describe items by what their table offers: films by `movie_features`, others by all their columns."""
+    films = any(map(is_title, items.names)) and any(name in _GENRE_COLUMNS for name in items.names)
+    return movie_features(items, ids) if films else items.features(ids)
+
+
 def movie_features(items: Table, ids: Sequence[Any] | Ids) -> Features:
     """Describe films by 29 public numbers: 18 genres, 8 hat functions of the year, 3 flags of the title.
 
@@ -100,7 +107,7 @@ def movie_features(items: Table, ids: Sequence[Any] | Ids) -> Features:
 
 
 def _genre_flags(items: Table) -> NDArray[np.float64]:
-    column = _named(items, "genres", "genre", "class")
+    column = _named(items, *_GENRE_COLUMNS)
     found = [set(column.values(row)) for row in range(len(items))]
     # MovieLens 10M and later say Children where 100K and 1M say Children's.
     return np.array([[genre in row or genre.removesuffix("'s") in row for genre in GENRES] for row in found])

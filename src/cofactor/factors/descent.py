@@ -52,40 +52,26 @@ def epoch(
 ) -> None:
     """Visit every rating once; with `highest`, rows are clipped after each step."""
     step = np.float32(rate)
+    # A little below the limit, because lengths are rounded.
+    limit = None if highest is None else np.float32(highest * (1 - 1e-5))
     cuts = [GRID * part // team.size for part in range(team.size + 1)]
     for turn in range(GRID):
 
         def train(part: int, turn: int = turn) -> None:
             groups = Groups(cuts[part], cuts[part + 1], turn)
-            if highest is None:
-                _descend(users, items, order, groups, step)
-            else:
-                # A little below the limit, because lengths are rounded.
-                _descend_clipped(users, items, order, groups, step, np.float32(highest * (1 - 1e-5)))
+            _descend(users, items, order, groups, step, limit)
 
         team.together(train)
 
 
 @kernel
-def _descend(users: Rows, items: Rows, order: Schedule, groups: Groups, rate: np.float32) -> None:
-    """Take a step for each rating of some blocks; the columns of ones stay as they are."""
-    for g in range(groups.first, groups.last):
-        block = g * GRID + (g + groups.turn) % GRID
-        for at in range(order.ptr[block], order.ptr[block + 1]):
-            u, i = order.users[at], order.items[at]
-            user, item = load_row(users.table, u), load_row(items.table, i)
-            change = rate * (order.values[at] - dot(user, item))
-            new_user = combine(ALL - rate * users.pull[u], user, change, item)
-            new_item = combine(ALL - rate * items.pull[i], item, change, user)
-            store_row(users.table, u, with_column(new_user, -1, column(user, -1)))
-            store_row(items.table, i, with_column(new_item, -2, column(item, -2)))
-
-
-@kernel
-def _descend_clipped(
-    users: Rows, items: Rows, order: Schedule, groups: Groups, rate: np.float32, limit: np.float32
+def _descend(
+    users: Rows, items: Rows, order: Schedule, groups: Groups, rate: np.float32, limit: np.float32 | None
 ) -> None:
-    """As `_descend`, with rows clipped after each step; there are no biases."""
+    """Take a step for each rating of some blocks; the columns of ones stay as they are.
+
+    With a limit, for models without biases, rows are clipped instead. Numba compiles each case by itself.
+    """
     for g in range(groups.first, groups.last):
         block = g * GRID + (g + groups.turn) % GRID
         for at in range(order.ptr[block], order.ptr[block + 1]):
@@ -94,8 +80,12 @@ def _descend_clipped(
             change = rate * (order.values[at] - dot(user, item))
             new_user = combine(ALL - rate * users.pull[u], user, change, item)
             new_item = combine(ALL - rate * items.pull[i], item, change, user)
-            store_row(users.table, u, _clipped(new_user, limit))
-            store_row(items.table, i, _clipped(new_item, limit))
+            if limit is None:
+                store_row(users.table, u, with_column(new_user, -1, column(user, -1)))
+                store_row(items.table, i, with_column(new_item, -2, column(item, -2)))
+            else:
+                store_row(users.table, u, _clipped(new_user, limit))
+                store_row(items.table, i, _clipped(new_item, limit))
 
 
 @kernel

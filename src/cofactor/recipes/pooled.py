@@ -22,6 +22,10 @@ class Pooled:
     model: SGD | ALS | Bayes | ImplicitALS | None = None
     """How to factorize; left out: SGD where ratings have values, ImplicitALS where they have none."""
 
+    def settled(self, ratings: Ratings) -> "Pooled":
+        """Return the recipe with its choice of model made, so that a run can say what was done."""
+        return Pooled(model=self.model or _usual_model(ratings))
+
     def fit(
         self,
         ratings: Ratings,
@@ -31,7 +35,7 @@ class Pooled:
         progress: Listener = nobody,
     ) -> Factors:
         """Fit the model; `features` are public, one row an item, and only Bayes can use them."""
-        model = self.model or (ImplicitALS() if ratings.implicit else SGD())
+        model = self.model or _usual_model(ratings)
         if isinstance(model, Bayes):
             return model.fit(ratings, features=features, seed=seed, progress=progress)
         if features is not None:
@@ -39,3 +43,7 @@ class Pooled:
                 f"{type(model).__name__} cannot use item features. Use model=Bayes(), or leave them out."
             )
         return model.fit(ratings, seed=seed, progress=progress)
+
+
+def _usual_model(ratings: Ratings) -> SGD | ImplicitALS:
+    return ImplicitALS() if ratings.implicit else SGD()

@@ -32,7 +32,7 @@ def train(
     model = recipe.fit(ratings, features=features, seed=seed, progress=note)
     return Run(
         model=model,
-        recipe=as_table(recipe),
+        recipe=as_table(recipe.settled(ratings)),
         seed=seed,
         data=DataFacts.of(ratings),
         created=created.isoformat(timespec="seconds"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cofactor.data.prepare import (
     active_users,
     first_halves,
+    item_features,
     libimseti_core,
     movie_features,
     only_items,
@@ -161,3 +162,11 @@ def test_the_three_kinds_of_film_tables_agree(tmp_path: Path) -> None:
 def test_a_table_without_genres_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="needs titles and genres; its columns are: title"):
         movie_features(films(tmp_path, "movieId,title\n1,Babe (1995)\n"), [1])
+
+
+def test_item_features_describe_films_as_films_and_others_by_their_columns(tmp_path: Path) -> None:
+    film = films(tmp_path, "movieId,title,genres\n1,Heat (1995),Action|Crime\n")
+    shop = films(tmp_path, "item,colour,price\n1,red,3.5\n2,blue,4.5\n", "shop.csv")
+    assert item_features(film, [1]).names == movie_features(film, [1]).names
+    assert item_features(shop, [1, 2]).names == shop.features([1, 2]).names
+    assert item_features(shop, [1, 2]).matrix.shape[1] == 3

@@ -85,9 +85,11 @@ def test_train_takes_its_recipe_from_a_toml_file(file: Path, tmp_path: Path, cof
 def test_file_without_ratings_column_trains_an_implicit_model(tmp_path: Path, cofactor: Command) -> None:
     path = tmp_path / "clicks.csv"
     path.write_text("user,item\n" + "".join(f"{u},{i}\n" for u in range(9) for i in range(u, 9)))
-    done = cofactor("train", path, "--out", tmp_path / "run", "-q")
+    done = cofactor("train", path, "--test-fraction", 0.3, "--out", tmp_path / "run", "-q")
     assert done.code == 0, done.err
     assert Run.load(tmp_path / "run").model.scale is None
+    assert "popularity" in done.out
+    assert "ndcg_over_unseen" in done.out
 
 
 def test_recommend_names_items_with_titles_and_leaves_seen_ones_out(trained: Path, cofactor: Command) -> None:

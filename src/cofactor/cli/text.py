@@ -47,19 +47,16 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, tit
 
 
 def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print errors by name, each with its interval; nothing when none were measured."""
-    if scores:
-        measures = [name for name, value in next(iter(scores.values())).items() if isinstance(value, float)]
-        main = "rmse" if "rmse" in measures else "ndcg_over_unseen"
-        rows = [
-            (
-                name,
-                *(score[measure] for measure in measures),
-                "{:.4f} to {:.4f}".format(*score["intervals"][main]),
-            )
-            for name, score in scores.items()
-        ]
-        print_table(("", *measures, f"95% interval of {main}"), rows)
+    """Print errors, or the quality of rankings, by name; nothing when none were measured."""
+    if not scores:
+        return
+    errors = "rmse" in next(iter(scores.values()))
+    main, *others = ("rmse", "mse", "mae") if errors else ("ndcg_over_unseen", "precision", "recall", "map")
+    rows = [
+        (name, score[main], "{:.4f} to {:.4f}".format(*score["intervals"][main]), *(score[m] for m in others))
+        for name, score in scores.items()
+    ]
+    print_table(("", main, "95% interval", *others), rows)
 
 
 def print_recommendations(title: str, items: Sequence["Recommendation"]) -> None:

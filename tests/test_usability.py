@@ -112,6 +112,9 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: cf.SGD(factors=0), "factors must be at least 1, got 0"),
     (lambda: cf.SGD(learning_rate=-0.1), "learning_rate must be greater than 0"),
     (lambda: cf.Bayes(factors=-1), "factors must be 0 or more, got -1"),
+    (lambda: cf.SGD(epochs=2.5), "epochs must be a whole number, got 2.5"),  # type: ignore[arg-type]
+    (lambda: cf.Bayes(threads=True), "threads must be a whole number, got True"),
+    (lambda: cf.Scale(1, float("inf")), "finite low < high"),
     (lambda: cf.synthetic.like("ml-2m"), "Did you mean"),
     (lambda: cf.train(cf.Pooled(), cf.Ratings.from_arrays([], [], [])), "no ratings"),
 ]

@@ -16,8 +16,3 @@ _FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 def kernel(function: F) -> F:
     """Compile a function for one thread."""
     return cast(F, numba.njit(**_FLAGS)(function))
-
-
-def parallel_kernel(function: F) -> F:
-    """Compile a function whose `prange` loops run on several threads."""
-    return cast(F, numba.njit(parallel=True, **_FLAGS)(function))

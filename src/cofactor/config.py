@@ -25,6 +25,15 @@ def positive(**settings: float | int | None) -> None:
             raise ConfigError(f"{name} must be greater than 0, got {value}.")
 
 
+def whole(**settings: int | None) -> None:
+    """Refuse anything but whole numbers of at least 1; None means "not set"."""
+    for name, value in settings.items():
+        given: object = value
+        if given is not None and (isinstance(given, bool) or not isinstance(given, numbers.Integral)):
+            raise ConfigError(f"{name} must be a whole number, got {value!r}.")
+    positive(**settings)
+
+
 def not_negative(**settings: float) -> None:
     """Refuse negative numbers, NaN and infinity."""
     for name, value in settings.items():

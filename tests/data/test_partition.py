@@ -98,6 +98,12 @@ def test_item_goes_to_its_category_with_the_fewest_items() -> None:
     assert all(part.user_ids.tolist() == [1] for part in parts.values())
 
 
+def test_category_that_an_item_lists_twice_counts_once() -> None:
+    ratings = Ratings.from_arrays([1] * 2, range(2), [1, 2])
+    parts = by_category(ratings, [["War", "War", "Drama"], ["Drama"]])
+    assert {name: part.item_ids.tolist() for name, part in parts.items()} == {"Drama": [1], "War": [0]}
+
+
 def test_rule_for_categories_equals_a_plain_count(made: Synthetic) -> None:
     sizes = Counter(name for genres in made.item_genres for name in genres)
     for name, part in by_category(made.ratings, made.item_genres).items():

@@ -111,7 +111,7 @@ def test_where_keeps_numbering_and_compact_drops_the_empty(ratings: Ratings) -> 
     assert (kept.user_count, kept.item_count, len(kept)) == (3, 3, 3)
     only = ratings.where(ratings.values == 4).compact()
     assert (only.user_ids.tolist(), only.item_ids.tolist()) == ([20], ["c"])
-    with pytest.raises(DataError, match=r"mask has shape \(2,\); there are 5 ratings"):
+    with pytest.raises(DataError, match=r"5 true or false values.*shape \(2,\)"):
         ratings.where(np.array([True, False]))
 
 
@@ -227,8 +227,7 @@ def test_scale_covers_the_values_it_was_read_off(values: list[float]) -> None:
     assert scale is None or (scale.covers(array).all() and np.array_equal(scale.clip(array), array))
 
 
-def test_scale_knows_its_middle_and_its_words() -> None:
-    assert Scale(1, 5).middle == 3
+def test_scale_has_words() -> None:
     assert str(Scale(0.5, 5, 0.5)) == "0.5 to 5 in steps of 0.5"
     assert str(Scale(1, 10)) == "1 to 10"
 

@@ -134,6 +134,13 @@ def test_cold_items_are_unknown_in_training(ratings: Ratings) -> None:
     assert np.count_nonzero(test.by_item.sizes) == 9
 
 
+def test_number_of_cold_users_and_items_is_rounded_halves_up() -> None:
+    for count, fraction, wanted in ((7, 0.25, 2), (10, 0.25, 3), (9, 0.25, 2)):
+        ratings = with_sizes([count] * count)
+        assert np.count_nonzero(split.cold_users(ratings, fraction)[1].by_user.sizes) == wanted
+        assert np.count_nonzero(split.cold_items(ratings, fraction)[1].by_item.sizes) == wanted
+
+
 def test_cold_split_takes_at_least_one_and_never_all() -> None:
     ratings = with_sizes([3, 3, 0])
     for fraction in (0.01, 0.99):

@@ -6,6 +6,7 @@ from cofactor.data.split import by_fraction
 from cofactor.data.synthetic import Shape, make
 from cofactor.evaluate.compare import compare
 from cofactor.factors.baselines import UserMean
+from cofactor.factors.implicit import ImplicitALS
 from cofactor.factors.sgd import SGD
 from cofactor.recipes.pooled import Pooled
 from cofactor.recipes.train import train
@@ -42,5 +43,14 @@ def test_printed_comparison_has_a_line_for_each_model(parts: tuple[Ratings, Rati
 def test_implicit_runs_are_compared_by_ranking(parts: tuple[Ratings, Ratings]) -> None:
     training, test = (clicks(part) for part in parts)
     scores = compare(train(Pooled(), training), training, test).as_dict()
+    assert list(scores) == ["popularity", "pooled"]
+    assert 0 < scores["pooled"]["recall"] <= 1
+
+
+def test_implicit_model_of_ratings_with_values_is_compared_by_ranking(parts: tuple[Ratings, Ratings]) -> None:
+    training, test = parts
+    assert not test.implicit
+    run = train(Pooled(model=ImplicitALS(factors=4, epochs=2)), training)
+    scores = compare(run, training, test).as_dict()
     assert list(scores) == ["popularity", "pooled"]
     assert 0 < scores["pooled"]["recall"] <= 1

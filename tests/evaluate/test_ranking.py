@@ -139,6 +139,13 @@ def test_training_items_are_left_out_even_if_the_model_does_not_know_them(world:
         assert not np.isin(lists[user], world.train.items[world.train.users == user]).any()
 
 
+def test_predictions_that_differ_by_little_keep_their_order() -> None:
+    # Were they equal, all of forty coins would have to fall the right way.
+    test = ratings_of({user: {0: 1, 1: 5} for user in range(40)}, 40, 2)
+    predicted = np.tile(np.array([3.0, 3.00001], np.float32), 40)
+    assert ndcg_over_tested(predicted, test, 2).tolist() == [1.0] * 40
+
+
 def test_equal_predictions_are_put_in_random_order() -> None:
     # The first test item of everybody is the best: file order would give an NDCG of 1.
     test = ratings_of({user: {0: 5, 1: 1} for user in range(2000)}, 2000, 2)

@@ -78,6 +78,20 @@ def test_items_with_more_ratings_than_are_gathered_at_a_time_are_solved_too() ->
     np.testing.assert_allclose(cells(training.items)[:, :5], expected[:, 1:], atol=1e-5)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_last_users_and_items_get_zero_rows_where_they_have_no_ratings(
+    ratings: Ratings, threads: int
+) -> None:
+    part = ratings.where((ratings.users < 110) & (ratings.items < 85))
+    training = start(ALS(factors=6), part, seed=0)
+    cells(training.users)[:, :6] = cells(training.items)[:, :6] = 1
+    with Team(threads) as team:
+        training.run_epoch(team)
+    assert not cells(training.users)[110:, [*range(6), BIAS]].any()
+    assert not cells(training.items)[85:, [*range(6), BIAS]].any()
+    assert cells(training.users)[:110, :6].any()
+
+
 def test_seed_decides_the_model_and_threads_do_not(ratings: Ratings) -> None:
     one, same, other = (
         ALS(factors=6, epochs=2, threads=threads).fit(ratings, seed=seed)

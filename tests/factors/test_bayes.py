@@ -10,9 +10,12 @@ from cofactor.data.ratings import Ratings, Scale
 from cofactor.data.split import by_fraction, cold_items
 from cofactor.errors import ConfigError, DataError
 from cofactor.factors.baselines import GlobalMean, UserItemBias
-from cofactor.factors.bayes import Bayes
+from cofactor.factors.bayes import Bayes, Beliefs, _Data
+from cofactor.factors.bayes_known import Known
+from cofactor.factors.bayes_steps import Items
 from cofactor.factors.model import Factors
 from cofactor.factors.posterior import Posterior
+from cofactor.factors.team import Team
 from cofactor.progress import Progress
 
 NOISE = 0.1
@@ -57,6 +60,58 @@ def settings() -> Bayes:
 def rmse(model: Factors, ratings: Ratings) -> float:
     wrong = ratings.values - model.predict_rows(ratings.users, ratings.items)
     return float(np.sqrt(np.mean(wrong.astype(np.float64) ** 2)))
+
+
+def epoch_by_numpy(settings: Bayes, ratings: Ratings, known: Known, old: Beliefs) -> Beliefs:
+    """One epoch of EM with dense matrices in float64; who has no ratings does not count."""
+    wanted, width = np.full((ratings.user_count, ratings.item_count), np.nan), len(old.covariance)
+    wanted[ratings.users, ratings.items] = ratings.values - ratings.mean
+    moments, total = np.zeros((len(wanted), 1 + width, 1 + width)), np.zeros((width, width))
+    for user, row in enumerate(wanted):
+        rated = np.isfinite(row)
+        x = old.items.vectors[rated]
+        weighted = x.T / (settings.noise + old.items.variance[rated])
+        posterior = np.linalg.inv(weighted @ x + np.linalg.inv(old.covariance))
+        taste = np.append(1.0, posterior @ weighted @ (row - old.items.bias)[rated])
+        moments[user] = np.outer(taste, taste)
+        moments[user, 1:, 1:] += posterior
+        total += moments[user, 1:, 1:] * rated.any()
+    users, items = (np.isfinite(wanted).any(axis=axis).sum() for axis in (1, 0))
+    covariance = (total + settings.imagined * old.covariance) / (users + settings.imagined)
+    half = np.linalg.cholesky(covariance)
+    precision = np.zeros((1 + width, 1 + width))
+    precision[0, 0] = settings.bias_spread**-2
+    precision[1:, 1:] = half @ np.linalg.inv(old.spread) @ half.T
+    before, total = known.vectors(old.items.bias), np.zeros((width, width))
+    expected = np.column_stack([known.expected_bias(old.items.bias), before])
+    found, variance = np.zeros_like(expected), np.zeros(len(expected))
+    for item, column in enumerate(wanted.T):
+        rated = np.isfinite(column)
+        posterior = np.linalg.inv(moments[rated].sum(axis=0) / settings.noise + precision)
+        told = moments[rated, 0].T @ column[rated] / settings.noise
+        found[item] = posterior @ (told + precision @ expected[item])
+        variance[item] = posterior[0, 0] + np.trace(posterior[1:, 1:] @ covariance)
+        moved = found[item, 1:] - before[item]
+        total += (posterior[1:, 1:] + np.outer(moved, moved)) * rated.any()
+    spread = half.T @ total @ half + settings.imagined * settings.vector_spread**2 / width * np.eye(width)
+    vectors = known.vectors(found[:, 0]) + found[:, 1:] - before
+    return Beliefs(Items(found[:, 0], vectors, variance), covariance, spread / (items + settings.imagined))
+
+
+def test_epoch_equals_its_dense_twin_where_some_have_no_ratings() -> None:
+    whole = make_world(3, users=20, items=12, each=5)
+    ratings = whole.ratings.where((whole.ratings.users < 14) & (whole.ratings.items % 4 != 3))
+    settings, data = Bayes(factors=2, imagined=5.0), _Data.of(ratings)
+    known = Known.of(ratings, whole.features, 2)
+    beliefs = settings._start(ratings, known, data.unit, seed=0)
+    for _ in range(2):
+        wanted = epoch_by_numpy(settings, ratings, known, beliefs)
+        beliefs = settings._improved(data, known, beliefs, Team(1))
+        np.testing.assert_allclose(beliefs.covariance, wanted.covariance, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(beliefs.spread, wanted.spread, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(beliefs.items.bias, wanted.items.bias, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(beliefs.items.vectors, wanted.items.vectors, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(beliefs.items.variance, wanted.items.variance, rtol=1e-4)
 
 
 def test_more_epochs_fit_the_training_ratings_better(world: World, settings: Bayes) -> None:

@@ -57,6 +57,13 @@ def test_predicting_rows_equals_predicting_by_id(model: Factors) -> None:
     np.testing.assert_array_equal(model.predict_rows(users, items), np.concatenate(by_id))
 
 
+def test_more_rows_than_are_predicted_at_a_time_keep_their_order(model: Factors) -> None:
+    # A slice has a million rows, which is no multiple of the users nor of the items.
+    rows = np.arange(1_000_003, dtype=np.int32)
+    users, items = rows % USERS, rows % ITEMS
+    np.testing.assert_allclose(model.predict_rows(users, items), all_scores(model)[users, items], rtol=1e-6)
+
+
 def test_predicting_nothing_gives_nothing(model: Factors) -> None:
     assert model.predict("u0", []).shape == (0,)
 
@@ -67,6 +74,13 @@ def test_recommendations_are_the_best_unseen_items_in_order(model: Factors) -> N
     found = model.recommend("u2", n=3)
     assert [item.item for item in found] == [100 + item for item in unseen[:3]]
     np.testing.assert_allclose([item.score for item in found], scores[unseen[:3]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("mean", "end"), [(9.0, 5.0), (-9.0, 1.0)])
+def test_scores_of_recommendations_stay_on_the_scale(model: Factors, mean: float, end: float) -> None:
+    assert {best.score for best in replace(model, mean=mean).recommend("u2", n=50)} == {end}
+    unbounded = replace(model, mean=mean, scale=None).recommend("u2", n=50)
+    assert not any(1 <= best.score <= 5 for best in unbounded)
 
 
 def test_recommendations_stop_where_items_run_out(model: Factors) -> None:
@@ -263,6 +277,8 @@ def test_a_newer_format_asks_for_an_upgrade(model: Factors, tmp_path: Path) -> N
         {"seen_index": np.full(13, ITEMS, np.int32)},
         {"seen_ptr": np.array([0, 99, 2, 4, 4, 4, 13])},
         {"seen_ptr": np.array([0, 13])},
+        {"seen_ptr": np.array([-1, 2, 2, 4, 4, 4, 13])},
+        {"seen_ptr": np.array([0, 2, 2, 4, 4, 4, 14])},
         {"titles": np.array(["one"])},
         {"surprise": np.zeros(1)},
     ],

@@ -66,6 +66,27 @@ def test_epoch_equals_its_numpy_twin_for_any_number_of_factors(
     np.testing.assert_allclose(cells(training.items.table), items, atol=5e-6)
 
 
+def test_steps_become_smaller_from_epoch_to_epoch(ratings: Ratings) -> None:
+    settings = SGD(factors=7, epochs=2, learning_rate=0.05)
+    training, notes = start(settings, ratings, 3), list[str]()
+    for rate in (0.05, 0.025):
+        users, items = epoch_by_numpy(training, rate)
+        cells(training.users.table)[:], cells(training.items.table)[:] = users, items
+    wanted = training.finished(settings)
+    found = settings.fit(ratings, seed=3, progress=lambda event: notes.append(event.note))
+    for name in ("user_vectors", "item_vectors", "user_bias", "item_bias"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), atol=2e-5)
+    assert notes == ["learning rate 0.0500", "learning rate 0.0250"]
+
+
+def test_users_and_items_start_from_chances_of_their_own(ratings: Ratings) -> None:
+    training = start(SGD(factors=6), ratings, 0)
+    users = cells(training.users.table)[training.user_seats.rows, :6]
+    items = cells(training.items.table)[training.item_seats.rows, :6]
+    # The correlation of 540 independent pairs has a standard deviation of 0.043: six are rarer than 1e-8.
+    assert abs(np.corrcoef(users[:90].ravel(), items.ravel())[0, 1]) < 0.26
+
+
 def test_clipped_epoch_equals_its_numpy_twin(ratings: Ratings) -> None:
     training = start(SGD(factors=7, nonnegative=Nonnegative()), ratings, 3)
     users, items = epoch_by_numpy(training, 0.3)

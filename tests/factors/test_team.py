@@ -23,6 +23,18 @@ def test_parts_run_at_the_same_time() -> None:
         team.together(lambda _: (meeting.wait(), None)[1])
 
 
+def test_no_thread_outlives_its_team() -> None:
+    before = set(threading.enumerate())
+    meeting = threading.Barrier(3, timeout=30)
+    with Team(3) as team:
+        team.together(lambda _: (meeting.wait(), None)[1])
+        others = set(threading.enumerate()) - before
+    assert len(others) == 2
+    # The team is still at hand, so that it is not its removal that ends them.
+    assert team.size == 3
+    assert not any(thread.is_alive() for thread in others)
+
+
 def test_an_error_in_another_thread_reaches_the_caller() -> None:
     def work(part: int) -> None:
         if part == 1:

@@ -13,7 +13,7 @@ from cofactor.cli.text import print_json, print_line, print_recommendations
 from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
-    from cofactor.data.ratings import Id
+    from cofactor.data.ids import Id
     from cofactor.factors.model import Factors, Recommendation
 
 

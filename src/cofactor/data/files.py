@@ -10,7 +10,7 @@ from cofactor.data.badrows import Checker, duplicate_lines
 from cofactor.data.columns import WITHOUT_HEADER, Columns, find_columns
 from cofactor.data.duplicates import Duplicates, RatedTwice
 from cofactor.data.frames import ids_and_rows, seconds, text_frame
-from cofactor.data.grouping import read_only
+from cofactor.data.grouping import frozen
 from cofactor.data.layout import Layout, Record, layout_of
 from cofactor.data.parquet import is_parquet, parquet_frame, parquet_names, parquet_records
 from cofactor.data.ratings import Ratings
@@ -97,7 +97,7 @@ def read(file: RatingsFile, *, scale: Scale | None = None, duplicates: Duplicate
     user_ids, users = ids_and_rows(frame["user"])
     item_ids, items = ids_and_rows(frame["item"])
     values, times = (
-        read_only(frame[name].to_numpy()) if name in frame.columns else None for name in ("rating", "time")
+        frozen(frame[name].to_numpy()) if name in frame.columns else None for name in ("rating", "time")
     )
     try:
         return Ratings.from_rows(

@@ -73,6 +73,12 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Make an array of our own read-only, so that `Ratings` can share it instead of copying it."""
+    array.flags.writeable = False
+    return array
+
+
 def offsets(sizes: NDArray[np.int64]) -> Offsets:
     """Turn group sizes into group boundaries."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

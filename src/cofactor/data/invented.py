@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.data.grouping import Values
-from cofactor.data.ratings import Ids
+from cofactor.data.ids import Ids
 from cofactor.randomness import Seeds
 
 Attributes = dict[str, Ids]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
-from cofactor.data.grouping import Index, read_only
+from cofactor.data.grouping import Index, frozen
 
 
 def number(*parts: NDArray[Any]) -> tuple[NDArray[Any], Index]:
@@ -19,7 +19,7 @@ def number(*parts: NDArray[Any]) -> tuple[NDArray[Any], Index]:
         if high - low < 4 * sum(map(len, filled)) + 1_000_000:
             return _by_table(filled, low, high - low + 1)
     distinct, rows = np.unique(np.concatenate(parts), return_inverse=True)
-    return distinct, read_only(rows.astype(np.int32))
+    return distinct, frozen(rows.astype(np.int32))
 
 
 def _by_table(parts: Sequence[NDArray[Any]], low: int, span: int) -> tuple[NDArray[Any], Index]:
@@ -33,7 +33,7 @@ def _by_table(parts: Sequence[NDArray[Any]], low: int, span: int) -> tuple[NDArr
     for part in parts:
         _look_up(part, low, table, rows[start : start + len(part)])
         start += len(part)
-    return distinct, read_only(rows)
+    return distinct, frozen(rows)
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import not_negative, positive
+from cofactor.config import not_negative, whole
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, DataError
 from cofactor.randomness import Seeds
@@ -86,7 +86,7 @@ def _rarest(categories: Sequence[Sequence[str]]) -> list[str]:
 
 def _deal(count: int, parties: int, skew: float, side: str, seed: int) -> list[NDArray[np.int64]]:
     """Divide the numbers below count at random among the parties; each gets at least one."""
-    positive(parties=parties)
+    whole(parties=parties)
     not_negative(skew=skew)
     if parties > count:
         raise ConfigError(

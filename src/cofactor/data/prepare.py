@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import positive
+from cofactor.config import whole
 from cofactor.data.features import Column, Features, is_title
-from cofactor.data.ratings import Id, Ids, Ratings
+from cofactor.data.ids import Id, Ids
+from cofactor.data.ratings import Ratings
 from cofactor.data.tables import Table
 from cofactor.errors import DataError
 from cofactor.randomness import Seeds
@@ -31,7 +32,7 @@ def active_users(ratings: Ratings, at_least: int = 20) -> Ratings:
 
     HDPMF, section 5, for all its data sets; MovieLens 100K, 1M and 10M come so from the publisher.
     """
-    positive(at_least=at_least)
+    whole(at_least=at_least)
     return ratings.select(users=ratings.by_user.sizes >= at_least).compact()
 
 
@@ -54,7 +55,7 @@ def yelp_subset(
     DPMF-RP, section 6.1.1 and appendix G: "a subset of the Yelp dataset with ratings from 10,000 users and
     30,000 restaurants", 308,354 ratings. The paper does not say which: the rule and `at_least` are ours.
     """
-    positive(users=users, items=items, at_least=at_least)
+    whole(users=users, items=items, at_least=at_least)
     most_rated = np.argsort(-ratings.by_item.sizes, kind="stable")[:items]
     kept = ratings.select(items=np.sort(most_rated))
     active = np.flatnonzero(kept.by_user.sizes >= at_least)
@@ -69,7 +70,7 @@ def libimseti_core(ratings: Ratings, *, at_least: int = 20) -> Ratings:
     al. 2018 (IEEE TKDE 30(9)) without saying what it is. Our reading: the publisher already left out users
     with fewer than 20 ratings; the same is asked of profiles, and both are repeated until nothing changes.
     """
-    positive(at_least=at_least)
+    whole(at_least=at_least)
     while True:
         kept = ratings.select(items=ratings.by_item.sizes >= at_least)
         kept = kept.select(users=kept.by_user.sizes >= at_least)

@@ -1,23 +1,27 @@
 """`Ratings`: an immutable rating matrix with the ids it came with."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cofactor.data.duplicates import Duplicates, without_duplicates
 from cofactor.data.grouping import Grouped, Index, Times, Values, group, read_only
+from cofactor.data.ids import Id, Ids, find_row, plain_ids
+from cofactor.data.intake import (
+    Selection,
+    check_finite,
+    check_lengths,
+    chosen_rows,
+    own,
+    row_numbers,
+    whole_seconds,
+)
 from cofactor.data.numbering import number
 from cofactor.data.scale import Scale as Scale
 from cofactor.data.scale import check_scale, scale_of
-from cofactor.errors import DataError, UnknownId, did_you_mean
-
-Id = int | str
-Ids = NDArray[Any]
-"""Original ids, one a row: int64 or text."""
-Selection = slice | Sequence[int] | NDArray[Any]
+from cofactor.errors import DataError
 
 
 class Ratings:
@@ -44,6 +48,12 @@ class Ratings:
         self.__dict__.update(user_ids=read_only(user_ids), item_ids=read_only(item_ids), scale=scale)
         self.__dict__[f"by_{grouped_by}"] = grouped.read_only()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copying and pickling give arrays that can be written to; make them read-only again."""
+        layouts = {name: part.read_only() for name, part in state.items() if isinstance(part, Grouped)}
+        ids = {name: read_only(part) for name, part in state.items() if isinstance(part, np.ndarray)}
+        self.__dict__.update(state | layouts | ids)
+
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(
             f"Ratings cannot be changed, {name} included. Make new ones with select or where."
@@ -64,8 +74,8 @@ class Ratings:
 
         Arrays that could still be written to are copied; read-only ones are shared.
         """
-        user_ids, user_rows = number(_plain_ids(users))
-        item_ids, item_rows = number(_plain_ids(items))
+        user_ids, user_rows = number(plain_ids(users))
+        item_ids, item_rows = number(plain_ids(items))
         return cls.from_rows(
             user_rows, item_rows, values, times=times, user_ids=user_ids, item_ids=item_ids,
             scale=scale, duplicates=duplicates,
@@ -85,12 +95,12 @@ class Ratings:
         duplicates: Duplicates = "error",
     ) -> "Ratings":
         """Build ratings whose users and items are already row numbers into the given ids."""
-        user_ids, item_ids = _plain_ids(user_ids), _plain_ids(item_ids)
-        rows, columns = _row_numbers(users, user_ids, "user"), _row_numbers(items, item_ids, "item")
-        numbers = np.ones(len(rows), np.float32) if values is None else _own(values, np.float32)
-        stamps = None if times is None else _own(times, np.int64)
-        _check_lengths(len(rows), items=columns, values=numbers, times=stamps)
-        _check_finite(numbers)
+        user_ids, item_ids = (own(plain_ids(ids)) for ids in (user_ids, item_ids))
+        rows, columns = row_numbers(users, user_ids, "user"), row_numbers(items, item_ids, "item")
+        numbers = np.ones(len(rows), np.float32) if values is None else own(values, np.float32)
+        stamps = None if times is None else whole_seconds(times)
+        check_lengths(len(rows), items=columns, values=numbers, times=stamps)
+        check_finite(numbers)
         known = scale if scale is not None or values is None else scale_of(numbers)
         if scale is not None:
             check_scale(numbers, scale)
@@ -188,8 +198,11 @@ class Ratings:
 
     def where(self, mask: NDArray[np.bool_]) -> "Ratings":
         """Return the ratings where the mask, aligned with `values`, is true; ids stay as they are."""
-        if mask.shape != (len(self),):
-            raise DataError(f"the mask has shape {mask.shape}; there are {len(self):,} ratings.")
+        if mask.dtype != np.bool_ or mask.shape != (len(self),):
+            raise DataError(
+                f"the mask must be {len(self):,} true or false values, one a rating; "
+                f"it has shape {mask.shape} and type {mask.dtype}."
+            )
         return self._like(self.by_user.keep(mask))
 
     def compact(self) -> "Ratings":
@@ -214,69 +227,12 @@ class Ratings:
         if isinstance(chosen, slice) and chosen.step in (None, 1):
             start, stop, _ = chosen.indices(len(ids))
             part = grouped.window(start, max(start, stop))
+            chosen_ids = ids[chosen]
         else:
-            rows = np.arange(len(ids))[np.asarray(chosen) if not isinstance(chosen, slice) else chosen]
-            part = grouped.take(rows)
-        new_ids = {f"{side}_ids": ids[chosen]}
-        return self._like(part, grouped_by=side, **new_ids)
+            rows = chosen_rows(chosen, len(ids), side)
+            part, chosen_ids = grouped.take(rows), ids[rows]
+        return self._like(part, grouped_by=side, **{f"{side}_ids": chosen_ids})
 
     def _like(self, grouped: Grouped, **changes: Any) -> "Ratings":
         same = {"user_ids": self.user_ids, "item_ids": self.item_ids, "scale": self.scale}
         return Ratings(grouped, **(same | changes))
-
-
-def find_row(rows: dict[Id, int], wanted: Id, side: str) -> int:
-    """Look an id up; text that spells an integer finds the integer, as it must on a command line."""
-    for same in (wanted, _as_integer(wanted), str(wanted)):
-        if same is not None and same in rows:
-            return rows[same]
-    some = ", ".join(str(known) for known in list(rows)[:3])
-    hint = did_you_mean(wanted, rows) if len(rows) <= 100_000 else ""
-    raise UnknownId(f"there is no {side} {wanted!r}.{hint} There are {len(rows):,} {side}s, such as {some}.")
-
-
-def _as_integer(wanted: Id) -> int | None:
-    try:
-        return int(wanted)
-    except ValueError:
-        return None
-
-
-def _plain_ids(ids: ArrayLike) -> Ids:
-    array = np.asarray(ids)
-    if array.dtype.kind in "iu" or len(array) == 0:
-        return array.astype(np.int64, copy=False)
-    if array.dtype.kind == "U":
-        return array
-    if array.dtype.kind in "OT" and all(isinstance(entry, str) for entry in array):
-        return array.astype(np.str_)
-    raise DataError(f"ids must be whole numbers or text, got {array.dtype}. Convert them to str first.")
-
-
-def _own(array: ArrayLike, kind: DTypeLike) -> NDArray[Any]:
-    """Return an array that the caller cannot write to later: a copy, unless theirs is read-only."""
-    given = np.asarray(array)
-    return np.array(given, kind, copy=True if given.flags.writeable else None)
-
-
-def _row_numbers(rows: ArrayLike, ids: Ids, side: str) -> Index:
-    given = np.asarray(rows)
-    if len(given) and not (given.min() >= 0 and given.max() < len(ids)):
-        raise DataError(
-            f"{side} row numbers must lie from 0 to {len(ids) - 1:,}, "
-            f"got {given.min():,} to {given.max():,}. Use from_arrays for original ids."
-        )
-    return _own(given, np.int32)
-
-
-def _check_lengths(expected: int, **arrays: NDArray[Any] | None) -> None:
-    for name, array in arrays.items():
-        if array is not None and len(array) != expected:
-            raise DataError(f"users has {expected:,} entries but {name} has {len(array):,}.")
-
-
-def _check_finite(values: Values) -> None:
-    finite = np.isfinite(values)
-    if not finite.all():
-        at = int(np.argmin(finite))
-        raise DataError(f"rating number {at + 1} is {values[at]}; every rating must be a finite number.")

@@ -23,19 +23,14 @@ class Scale:
     """Distance between neighbouring values; None when any value in between is possible."""
 
     def __post_init__(self) -> None:
-        if not self.low < self.high:
-            raise DataError(f"a rating scale needs low < high, got {self.low:g} to {self.high:g}.")
+        if not (self.low < self.high and np.isfinite([self.low, self.high]).all()):
+            raise DataError(f"a rating scale needs finite low < high, got {self.low:g} to {self.high:g}.")
         if self.step is not None and not self.step > 0:
             raise DataError(f"the step of a rating scale must be greater than 0, got {self.step:g}.")
 
     def __str__(self) -> str:
         steps = f" in steps of {self.step:g}" if self.step else ""
         return f"{self.low:g} to {self.high:g}{steps}"
-
-    @property
-    def middle(self) -> float:
-        """Halfway between the ends."""
-        return (self.low + self.high) / 2
 
     def clip(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring predictions back onto the scale."""

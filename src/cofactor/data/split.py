@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
-from cofactor.config import fraction, positive
+from cofactor.config import fraction, whole
 from cofactor.data.grouping import Offsets, Times
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
@@ -25,7 +25,7 @@ def by_fraction(ratings: Ratings, test: float = 0.1, *, seed: int = 0) -> Parts:
 
 def leave_out(ratings: Ratings, k: int = 1, *, seed: int = 0) -> Parts:
     """Hold back k random ratings of each user; whoever has k or fewer keeps one for training."""
-    positive(k=k)
+    whole(k=k)
     return _random_of_each_user(ratings, _but_one(ratings, np.full(ratings.user_count, k)), seed)
 
 

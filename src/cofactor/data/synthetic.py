@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import not_negative, positive
+from cofactor.config import not_negative, positive, whole
 from cofactor.data.drawing import draw_items, expected, moments
 from cofactor.data.grouping import Grouped, Index, Offsets, Times, Values, offsets
+from cofactor.data.ids import Ids
 from cofactor.data.invented import Attributes, Catalogue, catalogue, user_attributes
-from cofactor.data.ratings import Ids, Ratings, Scale
+from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, did_you_mean
 from cofactor.randomness import Seeds
 
@@ -56,8 +57,9 @@ class Shape:
     """Standard deviation of what nothing explains, before rounding."""
 
     def __post_init__(self) -> None:
-        positive(users=self.users, items=self.items, ratings=self.ratings, minimum=self.minimum)
-        positive(activity=self.activity, popularity=self.popularity, head=self.head, factors=self.factors)
+        whole(users=self.users, items=self.items, ratings=self.ratings, minimum=self.minimum)
+        whole(factors=self.factors)
+        positive(activity=self.activity, popularity=self.popularity, head=self.head)
         not_negative(user_spread=self.user_spread, item_spread=self.item_spread, taste=self.taste)
         not_negative(noise=self.noise, quality=self.quality)
         positive(busiest=self.busiest)

@@ -9,9 +9,9 @@ import numpy as np
 from cofactor.data.columns import USUAL_COLUMNS, find_column
 from cofactor.data.features import Column, is_title
 from cofactor.data.features import Kind as ColumnKind
+from cofactor.data.ids import Ids
 from cofactor.data.layout import WHOLE_NUMBER, Record, is_number, layout_of
 from cofactor.data.parquet import is_parquet, parquet_names, parquet_records
-from cofactor.data.ratings import Ids
 from cofactor.data.sources import Kind, Source
 from cofactor.errors import DataError
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cofactor.data.features import Column, encoded, is_title
 from cofactor.data.features import Features as Features
 from cofactor.data.grouping import read_only
-from cofactor.data.ratings import Id, Ids
+from cofactor.data.ids import Id, Ids
 from cofactor.data.sources import Kind, candidates, open_source, zip_names
 from cofactor.data.tablefiles import read_columns
 from cofactor.errors import DataError, did_you_mean

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import fraction, positive
+from cofactor.config import fraction, whole
 from cofactor.errors import DataError
 from cofactor.randomness import Seeds
 
@@ -30,7 +30,7 @@ def resampled_totals(
     Whole users are drawn, because the ratings of one user are not independent. The same seed draws the
     same users, so that the totals of two models on the same test ratings can be subtracted row by row.
     """
-    positive(resamples=resamples)
+    whole(resamples=resamples)
     users = len(columns)
     if users == 0:
         raise DataError("nothing to measure: no user has test ratings. Hold back more ratings.")

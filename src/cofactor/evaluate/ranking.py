@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
-from cofactor.config import positive
+from cofactor.config import whole
 from cofactor.data.grouping import Index, Offsets, Values
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
@@ -108,7 +108,7 @@ def default_threshold(test: Ratings) -> float | None:
 
 def top_lists(model: Factors, train: Ratings, k: int = 10) -> Index:
     """Return each user's k best items among those she has no training rating of; -1 where items run out."""
-    positive(k=k)
+    whole(k=k)
     check_numbering(model, train)
     lists, _ = replace(model, seen=seen_in(train)).top_items(slice(None), k)
     return lists
@@ -150,7 +150,7 @@ def ndcg_over_tested(predicted: Values, test: Ratings, k: int = 10, *, seed: int
 
     Equal predictions, as clipping to the scale makes them, are put in random order.
     """
-    positive(k=k)
+    whole(k=k)
     ties = Seeds(seed).generator("ranking ties").random(len(test))
     return _normalized(_first_gains(test, predicted, ties, k), test)
 

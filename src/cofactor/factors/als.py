@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cofactor.config import positive
+from cofactor.config import positive, whole
 from cofactor.data.grouping import Values
 from cofactor.data.ratings import Ratings
 from cofactor.factors.least_squares import BIAS, Weighing, new_rows, solve_side
@@ -38,8 +38,8 @@ class ALS:
     """Threads to use; None takes what the machine has and the ratings keep busy."""
 
     def __post_init__(self) -> None:
-        positive(factors=self.factors, epochs=self.epochs, regularization=self.regularization)
-        positive(threads=self.threads)
+        whole(factors=self.factors, epochs=self.epochs, threads=self.threads)
+        positive(regularization=self.regularization)
 
     def fit(self, ratings: Ratings, *, seed: int = 0, progress: Listener = nobody) -> Factors:
         """Return the model after all epochs; a seed gives the same model on any number of threads."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import not_negative, positive
+from cofactor.config import not_negative, positive, whole
 from cofactor.data.grouping import Index, Values
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
@@ -73,7 +73,7 @@ class UserItemBias:
 
     def __post_init__(self) -> None:
         positive(user_damping=self.user_damping, item_damping=self.item_damping)
-        positive(iterations=self.iterations)
+        whole(iterations=self.iterations)
 
     def fit(self, ratings: Ratings, *, seed: int = 0, progress: Listener = nobody) -> Factors:  # noqa: ARG002
         """Fit the model; nothing in it is random, so the seed changes nothing."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import not_negative, positive
+from cofactor.config import not_negative, positive, whole
 from cofactor.data.grouping import Grouped, Values
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
@@ -49,8 +49,9 @@ class Bayes:
 
     def __post_init__(self) -> None:
         not_negative(factors=self.factors)
-        positive(epochs=self.epochs, noise=self.noise, bias_spread=self.bias_spread)
-        positive(vector_spread=self.vector_spread, imagined=self.imagined, threads=self.threads)
+        whole(factors=self.factors or None, epochs=self.epochs, threads=self.threads)
+        positive(noise=self.noise, bias_spread=self.bias_spread, vector_spread=self.vector_spread)
+        positive(imagined=self.imagined)
 
     def fit(
         self,

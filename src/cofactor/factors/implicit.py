@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cofactor.config import positive
+from cofactor.config import positive, whole
 from cofactor.data.grouping import Values
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
@@ -37,8 +37,8 @@ class ImplicitALS:
     """Threads to use; None takes what the machine has and the ratings keep busy. The result is the same."""
 
     def __post_init__(self) -> None:
-        positive(factors=self.factors, epochs=self.epochs, regularization=self.regularization)
-        positive(confidence=self.confidence, threads=self.threads)
+        whole(factors=self.factors, epochs=self.epochs, threads=self.threads)
+        positive(regularization=self.regularization, confidence=self.confidence)
 
     def fit(self, ratings: Ratings, *, seed: int = 0, progress: Listener = nobody) -> Factors:
         """Return the model after all epochs."""

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import positive
+from cofactor.config import whole
 from cofactor.data.grouping import Index, Offsets, Values
-from cofactor.data.ratings import Id, Ids, Ratings, Scale, find_row
+from cofactor.data.ids import Id, Ids, find_row
+from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import DataError, RunError
 
 FORMAT = 1
@@ -126,7 +127,7 @@ class Factors:
 
         The mean is taken off because what all items share changes no user's order of them.
         """
-        positive(n=n)
+        whole(n=n)
         row = self.item_row(item)
         if self.item_vectors.shape[1] == 0:
             raise DataError("this model has no factors to compare items by. Fit one with SGD() or Bayes().")

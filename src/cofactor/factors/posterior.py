@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.data.grouping import Values
-from cofactor.data.ratings import Id
+from cofactor.data.ids import Id
 from cofactor.errors import DataError
 from cofactor.factors.model import Factors, HomeFit, Seen
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import positive
+from cofactor.config import positive, whole
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, DataError
 from cofactor.factors.descent import ITEM_BIAS, ITEM_ONE, USER_BIAS, USER_ONE, Rows, epoch
@@ -59,8 +59,8 @@ class SGD:
     """Threads to use, at most 8; None takes what the machine has and the ratings keep busy."""
 
     def __post_init__(self) -> None:
-        positive(factors=self.factors, epochs=self.epochs, learning_rate=self.learning_rate)
-        positive(regularization=self.regularization, threads=self.threads)
+        whole(factors=self.factors, epochs=self.epochs, threads=self.threads)
+        positive(learning_rate=self.learning_rate, regularization=self.regularization)
 
     def fit(self, ratings: Ratings, *, seed: int = 0, progress: Listener = nobody) -> Factors:
         """Return the model after all epochs; a seed gives the same model on any number of threads."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cofactor.compiled import kernel
-from cofactor.config import positive
+from cofactor.config import whole
 from cofactor.data.grouping import Index, Offsets, Values
 
 _BLOCK = 64
@@ -25,7 +25,7 @@ def top_items(
     User u has seen seen_index[seen_ptr[u]:seen_ptr[u + 1]]; these items are left out. The best come
     first, equal scores in the order of item rows. Where items run out, the item is -1, its score -inf.
     """
-    positive(n=n)
+    whole(n=n)
     users, item_count = len(user_vectors), len(item_bias)
     kept = min(n, item_count)
     items = np.full((users, kept), -1, np.int32)

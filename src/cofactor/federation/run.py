@@ -1,7 +1,9 @@
 """`Run`: the immutable result of training, and its folder, which is all that anybody reads later."""
 
 import json
+import os
 import platform
+import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -9,13 +11,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cofactor.data.ratings import Id, Ratings
+from cofactor.data.ids import Id
+from cofactor.data.ratings import Ratings
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors
 from cofactor.progress import Progress
 
 FORMAT = 1
 """Version of the run folder's layout; docs/run-folder.md describes it."""
+
+_FACTS = ("created", "seconds", "recipe", "seed", "data", "guarantee", "scores")
 
 NOT_PRIVATE = "Not private: the ratings were pooled in one place and no noise was added."
 
@@ -82,16 +87,27 @@ class Run:
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the run folder whole or not at all; an existing one is kept unless told otherwise."""
-        target = Path(folder)
+        target = Path(folder).resolve()
         check_free(target, overwrite=overwrite)
-        draft = target.with_name(target.name + ".part")
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        self.model.save(draft / "model.npz")
-        (draft / "run.json").write_text(json.dumps(self.facts(), indent=2) + "\n")
+        # A name that nobody else has: what is cleared away below is always our own.
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+        try:
+            draft.mkdir(parents=True)
+            self._write(draft)
+            _put_in_place(draft, target)
+        except OSError as error:
+            raise RunError(
+                f"{folder}: cannot be written ({error.strerror}). Name another with --out."
+            ) from None
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return Path(folder)
+
+    def _write(self, folder: Path) -> None:
+        self.model.save(folder / "model.npz")
+        (folder / "run.json").write_text(json.dumps(self.facts(), indent=2) + "\n")
         lines = [json.dumps(asdict(event)) + "\n" for event in self.events]
-        (draft / "events.jsonl").write_text("".join(lines))
-        return _put_in_place(draft, target)
+        (folder / "events.jsonl").write_text("".join(lines))
 
     @classmethod
     def load(cls, folder: str | Path) -> "Run":
@@ -114,22 +130,32 @@ class Run:
             raise RunError(f"{folder}: the run folder is damaged ({why}). Train again.") from None
 
 
-def _put_in_place(draft: Path, target: Path) -> Path:
+def _put_in_place(draft: Path, target: Path) -> None:
     """Swap the finished folder in; what stood there before is removed only afterwards."""
-    old = target.with_name(target.name + ".old")
+    if not target.exists():
+        draft.rename(target)
+        return
+    old = draft.with_suffix(".old")
+    target.rename(old)
+    try:
+        draft.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
     shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        target.rename(old)
-    draft.rename(target)
-    shutil.rmtree(old, ignore_errors=True)
-    return target
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Refuse to write over something, before any work is done; only a run folder is ever replaced."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    """Refuse a folder that cannot be written or would be lost, before any work is done."""
+    target = folder.resolve()
+    if target == Path.cwd():
+        raise RunError("the run folder cannot be the folder you are in. Name a new one with --out.")
+    nearest = next(place for place in (target, *target.parents) if place.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise RunError(f"{folder} cannot be made: no writing to {nearest}. Name another folder with --out.")
+    if nearest != target or not any(target.iterdir()):
         return
-    if not (folder / "run.json").exists():
+    if not (target / "run.json").exists():
         raise RunError(f"{folder} exists and is not a run folder. Name another folder with --out.")
     if not overwrite:
         raise RunError(f"{folder} already holds a run. Name another folder with --out, or add --force.")
@@ -143,10 +169,13 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
     try:
         facts: dict[str, Any] = json.loads(path.read_text())
         newer = facts["format"] > FORMAT
+        whole = newer or all(name in facts for name in _FACTS)
     except (ValueError, KeyError, TypeError, OSError):
         raise RunError(f"{path}: cannot be read. The folder is damaged; train again.") from None
     if newer:
         raise RunError(
             f"{folder} was written by a newer cofactor (format {facts['format']}). Upgrade cofactor."
         )
+    if not whole:
+        raise RunError(f"{path}: facts are missing. The folder is damaged; train again.")
     return facts

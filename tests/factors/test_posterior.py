@@ -32,8 +32,7 @@ def conditioned(model: Factors, rated: list[int]) -> NDArray[np.float64]:
     assert model.home is not None
     before, x = np.linalg.inv(model.home.precision), model.item_vectors[rated].astype(np.float64)
     ratings = x @ before @ x.T + np.diag(1 / WEIGHTS[rated])
-    after: NDArray[np.float64] = before - before @ x.T @ np.linalg.solve(ratings, x @ before)
-    return after
+    return np.asarray(before - before @ x.T @ np.linalg.solve(ratings, x @ before), np.float64)
 
 
 @pytest.mark.parametrize("user", RATED)

@@ -7,7 +7,7 @@ import pytest
 from cofactor.data.ratings import Ratings
 from cofactor.errors import RunError
 from cofactor.factors.baselines import UserItemBias
-from cofactor.federation.run import DataFacts, Run, read_facts
+from cofactor.federation.run import DataFacts, Run, check_free, read_facts
 from cofactor.progress import Progress
 
 
@@ -89,3 +89,51 @@ def test_newer_folder_is_refused(run: Run, tmp_path: Path) -> None:
     (folder / "run.json").write_text(json.dumps(facts))
     with pytest.raises(RunError, match="newer cofactor"):
         read_facts(folder)
+
+
+def test_saving_touches_no_neighbour(run: Run, tmp_path: Path) -> None:
+    for name in ("run.old", "run.part"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes.txt").write_text("precious")
+    run.save(tmp_path / "run")
+    run.save(tmp_path / "run", overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.old", "run.part"]
+    assert (tmp_path / "run.old" / "notes.txt").read_text() == "precious"
+
+
+def test_failed_swap_puts_the_old_run_back(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.save(tmp_path / "run")
+    rename = Path.rename
+
+    def broken(self: Path, target: Path) -> Path:
+        if self.suffix == ".part":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", broken)
+    with pytest.raises(RunError, match="No space left"):
+        run.with_scores({"x": {}}).save(tmp_path / "run", overwrite=True)
+    monkeypatch.undo()
+    assert Run.load(tmp_path / "run").scores == {}
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_folder_below_a_file_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "ratings.csv").write_text("")
+    with pytest.raises(RunError, match=r"no writing to .*ratings\.csv"):
+        check_free(tmp_path / "ratings.csv" / "run", overwrite=True)
+
+
+def test_folder_one_is_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="the folder you are in"):
+        check_free(Path(), overwrite=True)
+
+
+def test_empty_folder_may_be_filled(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    assert Run.load(run.save(tmp_path / "run")).seed == 4
+
+
+def test_seconds_are_kept(run: Run, tmp_path: Path) -> None:
+    assert Run.load(run.save(tmp_path / "run")).seconds == 1.5

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cofactor.cli import options
-from cofactor.cli.text import print_json, print_line, print_recommendations
-from cofactor.errors import ConfigError
+from cofactor.cli.text import print_json, print_recommendations
+from cofactor.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from cofactor.data.ids import Id
@@ -69,18 +69,20 @@ def _from_file(model: "Factors", path: Path | None) -> dict["Id", dict["Id", flo
 
     assert path is not None
     ratings = read_ratings(path, scale=model.scale)
-    known = set(model.item_ids.tolist())
+    known = {str(item): item for item in model.item_ids.tolist()}
     by_user: dict[Id, dict[Id, float]] = defaultdict(dict)
     unknown = 0
     for row, column, value in zip(ratings.users, ratings.items, ratings.values, strict=True):
-        item = ratings.item_ids[column].item()
+        item = str(ratings.item_ids[column])
         if item in known:
-            by_user[ratings.user_ids[row].item()][item] = float(value)
+            by_user[ratings.user_ids[row].item()][known[item]] = float(value)
         unknown += item not in known
     if unknown:
         print(
             f"{path.name}: {unknown:,} ratings of items the model does not know are left out", file=sys.stderr
         )
+    if not by_user:
+        raise DataError(f"{path} holds no rating of an item that the model knows. Check its ids.")
     return by_user
 
 
@@ -96,5 +98,3 @@ def _tell(lists: Mapping["Id", list["Recommendation"]], *, as_json: bool) -> Non
         return
     for user, items in lists.items():
         print_recommendations("for the new user" if user == NEW else f"for user {user}", items)
-    if not lists:
-        print_line("There is nobody to recommend to.")

@@ -1,5 +1,6 @@
 """`cofactor train`: a file of ratings in, a run folder out."""
 
+import sys
 import tomllib
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ import typer
 from cofactor.cli import options
 from cofactor.cli.text import RED, ProgressLine, print_json, print_line, print_scores
 from cofactor.config import from_table, one_of
-from cofactor.errors import ConfigError
+from cofactor.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from cofactor.data.ratings import Ratings, Scale
@@ -81,8 +82,12 @@ def train(
         seed=seed,
         progress=ProgressLine(quiet=quiet or json),
     )
-    run = _with_scores(run, train_part, test_part).with_titles({} if table is None else table.titles())
+    run = run.with_titles({} if table is None else table.titles())
     run.save(folder, overwrite=force)
+    if test_part is not None:
+        # Saved before, so that trouble with measuring does not cost the training.
+        run = _with_scores(run, train_part, test_part)
+        run.save(folder, overwrite=True)
     _tell(run, folder, as_json=json)
 
 
@@ -134,9 +139,15 @@ def _scale(text: str | None) -> "Scale | None":
 
 
 def _item_table(file: Path, items: Path | None) -> "Table | None":
-    from cofactor.data.tables import read_items, side_tables
+    from cofactor.data.tables import items_beside, read_items
 
-    return read_items(items) if items is not None else side_tables(file)[1]
+    if items is not None:
+        return read_items(items)
+    try:
+        return items_beside(file)
+    except DataError as error:
+        print(f"going on without titles: {error}", file=sys.stderr)
+        return None
 
 
 def _features(table: "Table | None", ratings: "Ratings") -> "Features":
@@ -153,10 +164,10 @@ def _split(ratings: "Ratings", fraction: float | None, seed: int) -> "tuple[Rati
     return (ratings, None) if fraction is None else by_fraction(ratings, test=fraction, seed=seed)
 
 
-def _with_scores(run: "Run", train_part: "Ratings", test_part: "Ratings | None") -> "Run":
+def _with_scores(run: "Run", train_part: "Ratings", test_part: "Ratings") -> "Run":
     from cofactor.evaluate.compare import compare
 
-    return run if test_part is None else run.with_scores(compare(run, train_part, test_part).as_dict())
+    return run.with_scores(compare(run, train_part, test_part).as_dict())
 
 
 def _tell(run: "Run", folder: Path, *, as_json: bool) -> None:

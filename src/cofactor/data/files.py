@@ -122,7 +122,9 @@ def _whole_frame(file: RatingsFile, checker: Checker) -> pl.DataFrame:
             if problem is not None:
                 raise problem
             # What is left are empty lines, which the reader returns as rows of nothing.
-            frame = frame.drop_nulls()
+            frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+            if any(frame.null_count().row(0)):
+                raise DataError(f"{label}: a value is missing. Fill it in, or remove its row.")
         return seconds(frame) if "time" in frame.columns else frame
     except pl.exceptions.PolarsError as error:
         told = f"{label}: cannot be read ({str(error).splitlines()[0]}). Check the file."

@@ -24,10 +24,10 @@ def parquet_names(source: Source) -> tuple[str, ...]:
 
 
 def parquet_records(source: Source) -> Iterator[Record]:
-    """Yield all rows as text, numbered from 1; missing values are empty."""
+    """Yield all rows as text, numbered from 1; missing values and NaN are empty."""
     frame = _whole(source, lambda: pl.read_parquet(source.data))
     for line, row in enumerate(frame.iter_rows(), start=1):
-        yield line, ["" if cell is None else str(cell) for cell in row]
+        yield line, ["" if cell is None or cell != cell else str(cell) for cell in row]
 
 
 def parquet_frame(source: Source, columns: Columns) -> pl.DataFrame:
@@ -46,8 +46,10 @@ def _plain(column: pl.Series) -> pl.Series:
     if column.dtype.is_temporal():
         return column
     if column.name in ("user", "item") and column.dtype.is_float():
-        whole = column.cast(pl.Int64, strict=False)
-        return whole if bool((whole == column).all()) else column.cast(pl.String)
+        known = column.fill_nan(None)
+        integers = known.cast(pl.Int64, strict=False)
+        same = integers.null_count() == known.null_count() and bool((integers == known).all())
+        return integers if same else known.cast(pl.String)
     return column.cast(pl.Int64) if column.dtype.is_integer() else column.cast(pl.String)
 
 

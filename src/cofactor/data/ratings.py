@@ -1,5 +1,6 @@
 """`Ratings`: an immutable rating matrix with the ids it came with."""
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
@@ -204,6 +205,11 @@ class Ratings:
                 f"it has shape {mask.shape} and type {mask.dtype}."
             )
         return self._like(self.by_user.keep(mask))
+
+    def without_values(self) -> "Ratings":
+        """Return the same pairs as implicit ratings: that they were rated, not how."""
+        ones = np.ones(len(self), np.float32)
+        return self._like(replace(self.by_user, values=ones), scale=None)
 
     def compact(self) -> "Ratings":
         """Drop users and items without ratings."""

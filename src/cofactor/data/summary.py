@@ -1,5 +1,6 @@
 """A first look at a file of ratings."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +9,8 @@ import numpy as np
 
 from cofactor.data.files import open_ratings, read
 from cofactor.data.ratings import Ratings
-from cofactor.data.tables import Table, side_tables
+from cofactor.data.tables import Table, items_beside, users_beside
+from cofactor.errors import DataError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ def info(path: str | Path, *, member: str | None = None) -> Summary:
     file = open_ratings(path, member=member)
     ratings = read(file, duplicates="last")
     first, last = _span(ratings)
-    users, items = side_tables(path)
+    users, items = _names_beside(path, users_beside), _names_beside(path, items_beside)
     return Summary(
         format=file.format,
         ratings=len(ratings),
@@ -48,8 +50,8 @@ def info(path: str | Path, *, member: str | None = None) -> Summary:
         ratings_per_user=_quantiles(ratings),
         first_time=first,
         last_time=last,
-        user_table=_columns(users),
-        item_table=_columns(items),
+        user_table=users,
+        item_table=items,
     )
 
 
@@ -74,5 +76,9 @@ def _day(seconds: int) -> str:
         return str(seconds)
 
 
-def _columns(table: Table | None) -> str | None:
+def _names_beside(path: str | Path, find: Callable[[str | Path], Table | None]) -> str | None:
+    try:
+        table = find(path)
+    except DataError as error:
+        return f"cannot be used: {error}"
     return None if table is None else ", ".join(table.names)

@@ -87,7 +87,17 @@ def read_users(path: str | Path, *, id: str | None = None, member: str | None = 
 
 def side_tables(path: str | Path) -> tuple[Table | None, Table | None]:
     """Return the tables of users and of items beside a file of ratings, or in the same .zip."""
-    return _beside(Path(path), "users"), _beside(Path(path), "items")
+    return users_beside(path), items_beside(path)
+
+
+def users_beside(path: str | Path) -> Table | None:
+    """Return the table of users beside a file of ratings, or in the same .zip."""
+    return _beside(Path(path), "users")
+
+
+def items_beside(path: str | Path) -> Table | None:
+    """Return the table of items beside a file of ratings, or in the same .zip."""
+    return _beside(Path(path), "items")
 
 
 def _read(path: str | Path, kind: Kind, id: str | None, member: str | None) -> Table:

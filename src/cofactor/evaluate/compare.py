@@ -34,8 +34,12 @@ class Comparison:
 
 
 def compare(run: Run, train: Ratings, test: Ratings, *, seed: int = 0) -> Comparison:
-    """Measure a run and the baselines, fitted on the same training ratings, on the same test ratings."""
-    if test.implicit or run.model.scale is None:
+    """Measure a run and the baselines, fitted on the same training ratings, on the same test ratings.
+
+    Where the run's model ranks only, values of test ratings do not count: all test items are relevant.
+    """
+    if run.model.scale is None:
+        test = test.without_values()
         models = {"popularity": Popularity().fit(train), "pooled": run.model}
         return Comparison({name: ranking(model, train, test, seed=seed) for name, model in models.items()})
     models = {

@@ -186,9 +186,12 @@ def _means(columns: list[PerUser], resamples: int, seed: int) -> list[NDArray[np
 
 
 def _gains(test: Ratings) -> NDArray[np.float64]:
-    """Return 2^rating - 1; a scale with negative ratings is moved up to begin at 0."""
+    """Return 2^rating - 1, in units that cannot overflow; negative scales are moved up to begin at 0."""
     lowest = min(test.scale.low, 0.0) if test.scale is not None else 0.0
-    gains: NDArray[np.float64] = np.exp2(test.values.astype(np.float64) - lowest) - 1
+    ratings = test.values.astype(np.float64) - lowest
+    # NDCG divides gains by gains, so that their unit is free.
+    highest = ratings.max(initial=0.0)
+    gains: NDArray[np.float64] = np.exp2(ratings - highest) - np.exp2(-highest)
     return gains
 
 

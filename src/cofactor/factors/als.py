@@ -12,7 +12,7 @@ from cofactor.factors.least_squares import BIAS, Weighing, new_rows, solve_side
 from cofactor.factors.model import Factors
 from cofactor.factors.simd import Cells, Table, cells
 from cofactor.factors.team import Team, team_size
-from cofactor.factors.units import Side, Units, penalties
+from cofactor.factors.units import TOO_SMALL, Side, Units, check_finite, penalties
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Seeds
 
@@ -47,6 +47,7 @@ class ALS:
         with Team(team_size(self.threads, ratings=len(ratings))) as team:
             for epoch in range(self.epochs):
                 training.run_epoch(team)
+                check_finite(epoch + 1, TOO_SMALL, training.users, training.items)
                 progress(Progress("als", epoch + 1, self.epochs))
         return training.finished(self)
 

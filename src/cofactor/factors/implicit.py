@@ -12,6 +12,7 @@ from cofactor.factors.least_squares import Weighing, new_rows, solve_side
 from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.factors.simd import Cells, Table, cells
 from cofactor.factors.team import Team, team_size
+from cofactor.factors.units import TOO_SMALL, check_finite
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Seeds
 
@@ -50,6 +51,7 @@ class ImplicitALS:
         with Team(team_size(self.threads, ratings=len(ratings))) as team:
             for epoch in range(self.epochs):
                 self._solve(ratings, users, items, team)
+                check_finite(epoch + 1, TOO_SMALL, users, items)
                 progress(Progress("implicit als", epoch + 1, self.epochs))
         return self._finished(ratings, cells(users)[:, : self.factors], cells(items)[:, : self.factors])
 

@@ -100,8 +100,9 @@ class Factors:
 
     def recommend(self, user: Id, n: int = 10, *, include_seen: bool = False) -> list[Recommendation]:
         """Return the n best items for a user, those she has rated left out."""
-        row = self.user_row(user)
-        items, scores = self.top_items(slice(row, row + 1), n, include_seen=include_seen)
+        whole(n=n)
+        row, most = self.user_row(user), len(self.item_ids)
+        items, scores = self.top_items(slice(row, row + 1), min(n, most), include_seen=include_seen)
         found = items[0] >= 0
         return [self._named(*pair) for pair in zip(items[0][found], scores[0][found], strict=True)]
 
@@ -148,6 +149,8 @@ class Factors:
         if not ratings:
             raise DataError("fold_in needs at least one rating of a known item.")
         items = np.array([self.item_row(item) for item in ratings], np.int32)
+        if len(np.unique(items)) != len(items):
+            raise DataError("an item to fold in is named twice. Give one rating an item.")
         values = np.array(list(ratings.values()), np.float64)
         if self.scale is not None and not self.scale.covers(values).all():
             raise DataError(f"a rating to fold in lies outside the model's scale, {self.scale}.")
@@ -164,7 +167,8 @@ class Factors:
 
     def with_titles(self, titles: Mapping[Id, str]) -> "Factors":
         """Return the same model with a title for each item; items without one keep an empty title."""
-        return replace(self, titles=np.array([titles.get(item, "") for item in self.item_ids.tolist()]))
+        by_text = {str(item): title for item, title in titles.items()}
+        return replace(self, titles=np.array([by_text.get(str(item), "") for item in self.item_ids.tolist()]))
 
     def save(self, path: str | Path) -> None:
         """Write the model to one .npz file: arrays and JSON, no pickle."""
@@ -267,12 +271,24 @@ def _check(model: Factors) -> None:
             raise ValueError(f"{name} has shape {getattr(model, name).shape}, not {shape}")
     if model.titles is not None and len(model.titles) != items:
         raise ValueError(f"{len(model.titles):,} titles for {items:,} items")
+    home = model.home
+    if home is not None and (
+        home.weights.shape != (items,) or home.precision.shape not in [(w, w) for w in (width, width + 1)]
+    ):
+        raise ValueError("what folding in needs does not fit items and factors")
     if model.seen is not None and not _fits(model.seen, users, items):
         raise ValueError("what users have seen does not fit users and items")
 
 
 def _fits(seen: Seen, users: int, items: int) -> bool:
     ptr, index = seen.ptr, seen.index
-    if len(ptr) != users + 1 or ptr[0] < 0 or ptr[-1] > len(index) or (np.diff(ptr) < 0).any():
+    if (
+        ptr.dtype != np.int64
+        or index.dtype != np.int32
+        or len(ptr) != users + 1
+        or ptr[0] < 0
+        or ptr[-1] > len(index)
+        or (np.diff(ptr) < 0).any()
+    ):
         return False
     return len(index) == 0 or bool(index.min() >= 0 and index.max() < items)

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from cofactor.config import positive, whole
 from cofactor.data.ratings import Ratings
-from cofactor.errors import ConfigError, DataError
+from cofactor.errors import DataError
 from cofactor.factors.descent import ITEM_BIAS, ITEM_ONE, USER_BIAS, USER_ONE, Rows, epoch
 from cofactor.factors.model import Factors
 from cofactor.factors.schedule import GRID, Schedule, Seats, schedule, seats
 from cofactor.factors.simd import cells, new_table
 from cofactor.factors.team import Team, team_size
-from cofactor.factors.units import Side, Units, penalties
+from cofactor.factors.units import Side, Units, check_finite, penalties
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Seeds
 
@@ -65,11 +65,15 @@ class SGD:
     def fit(self, ratings: Ratings, *, seed: int = 0, progress: Listener = nobody) -> Factors:
         """Return the model after all epochs; a seed gives the same model on any number of threads."""
         training = start(self, ratings, seed)
+        too_large = (
+            f"learning_rate={self.learning_rate:g} is too large for these ratings. "
+            f"Use {self.learning_rate / 4:g} or less."
+        )
         with Team(team_size(self.threads, ratings=len(ratings), most=GRID)) as team:
             for step in range(self.epochs):
                 rate = self.learning_rate * (1 - step / self.epochs)
                 training.run_epoch(rate, team)
-                self._check(training, step + 1)
+                check_finite(step + 1, too_large, training.users.table, training.items.table)
                 progress(Progress("sgd", step + 1, self.epochs, f"learning rate {rate:.4f}"))
         return training.finished(self)
 
@@ -77,13 +81,6 @@ class SGD:
     def has_biases(self) -> bool:
         """Whether the model will have biases."""
         return self.biases and self.nonnegative is None
-
-    def _check(self, training: "Training", step: int) -> None:
-        if not all(np.isfinite(cells(rows.table)).all() for rows in (training.users, training.items)):
-            raise ConfigError(
-                f"SGD diverged in epoch {step}: learning_rate={self.learning_rate:g} is too large for these "
-                f"ratings. Use learning_rate={self.learning_rate / 4:g} or less."
-            )
 
 
 class Training(NamedTuple):

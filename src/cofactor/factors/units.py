@@ -11,8 +11,17 @@ from numpy.typing import NDArray
 
 from cofactor.data.grouping import Values
 from cofactor.data.ratings import Ratings
-from cofactor.errors import DataError
+from cofactor.errors import ConfigError, DataError
 from cofactor.factors.model import Factors, HomeFit, seen_in
+from cofactor.factors.simd import Table, cells
+
+TOO_SMALL = "regularization is too small for float32 numbers. Use a larger one."
+
+
+def check_finite(epoch: int, remedy: str, *tables: Table) -> None:
+    """Refuse to go on with numbers that are none; `remedy` says which setting to change."""
+    if not all(np.isfinite(cells(table)).all() for table in tables):
+        raise ConfigError(f"training broke down in epoch {epoch}: {remedy}")
 
 
 class Side(NamedTuple):

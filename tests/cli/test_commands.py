@@ -179,3 +179,85 @@ def test_our_own_bug_exits_with_70(
     done = cofactor("show", tmp_path)
     assert done.code == 70
     assert "bug in cofactor" in done.err
+
+
+def test_included_seen_items_are_recommended_too(trained: Path, cofactor: Command) -> None:
+    done = cofactor("recommend", trained, "--user", "u1", "--n", 1000, "--include-seen", "--json")
+    assert len(done.json["recommendations"][0]["items"]) == 60
+
+
+def test_number_of_items_may_exceed_what_there_is(trained: Path, cofactor: Command) -> None:
+    done = cofactor("recommend", trained, "--user", "u1", "--n", 10**12, "--json")
+    assert done.code == 0, done.err
+    assert 0 < len(done.json["recommendations"][0]["items"]) < 60
+
+
+def test_counts_are_trained_on_and_measured_as_implicit(tmp_path: Path, cofactor: Command) -> None:
+    random = np.random.default_rng(0)
+    pairs = {(int(u), int(i)) for u, i in random.integers(0, 30, (500, 2))}
+    counts = np.exp(random.normal(2, 2, len(pairs))).astype(int) + 1
+    rows = "".join(f"{u},{i},{n}\n" for (u, i), n in zip(sorted(pairs), counts, strict=True))
+    (tmp_path / "plays.csv").write_text("user,item,rating\n" + rows)
+    done = cofactor(
+        "train", tmp_path / "plays.csv", "--model", "implicit", "--test-fraction", 0.2,
+        "--out", tmp_path / "run", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert 0 < done.json["scores"]["pooled"]["ndcg_over_unseen"] <= 1
+
+
+def test_titles_are_found_though_one_id_of_the_table_is_text(tmp_path: Path, cofactor: Command) -> None:
+    (tmp_path / "r.csv").write_text(
+        "user,item,rating\n"
+        + "".join(f"{u},{i},{(u + i) % 5 + 1}\n" for u in range(5) for i in range(5) if u != i)
+    )
+    (tmp_path / "t.csv").write_text("item,title\nx9,Strange\n" + "".join(f"{i},Film {i}\n" for i in range(5)))
+    cofactor(
+        "train", tmp_path / "r.csv", "--items", tmp_path / "t.csv", "--epochs", 2, "--out", tmp_path / "run"
+    )
+    [one] = cofactor("recommend", tmp_path / "run", "--user", 3, "--json").json["recommendations"]
+    assert [best["title"] for best in one["items"]] == ["Film 3"]
+
+
+def test_table_nobody_named_cannot_stop_training(file: Path, tmp_path: Path, cofactor: Command) -> None:
+    (tmp_path / "ratings.csv").write_bytes(file.read_bytes())
+    (tmp_path / "users.csv").write_text("user,age\nu1,3\nu1,4\n")
+    (tmp_path / "items.csv").write_text("item,title\ni1,One\ni1,Uno\n")
+    done = cofactor("train", tmp_path / "ratings.csv", "--epochs", 1, "--out", tmp_path / "run", "-q")
+    assert done.code == 0
+    assert "going on without titles" in done.err
+    assert "cannot be used" in cofactor("data", "info", tmp_path / "ratings.csv").out
+
+
+def test_new_users_whose_items_are_all_unknown_are_an_error(
+    trained: Path, tmp_path: Path, cofactor: Command
+) -> None:
+    (tmp_path / "new.csv").write_text("user,item,rating\nann,nothing,5\nann,nowhere,4\n")
+    done = cofactor("recommend", trained, "--ratings", tmp_path / "new.csv")
+    assert (done.code, "Check its ids" in done.err) == (2, True)
+
+
+def test_data_is_kept_where_cofactor_data_says(
+    tmp_path: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[Path] = []
+    monkeypatch.setenv("COFACTOR_DATA", str(tmp_path / "mine"))
+    monkeypatch.setattr(
+        "cofactor.data.datasets.get", lambda name, folder, **_: folders.append(folder) or folder / name
+    )
+    assert cofactor("data", "get", "ml-1m").code == 0
+    assert folders == [tmp_path / "mine"]
+
+
+def test_interrupt_is_no_bug(monkeypatch: pytest.MonkeyPatch, cofactor: Command, tmp_path: Path) -> None:
+    def stopped(_: object) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cofactor.federation.run.read_facts", stopped)
+    assert cofactor("show", tmp_path).code == 130
+
+
+def test_damaged_run_is_no_bug_either(trained: Path, cofactor: Command) -> None:
+    (trained / "run.json").write_text('{"format": 1}')
+    done = cofactor("show", trained)
+    assert (done.code, "damaged" in done.err) == (2, True)

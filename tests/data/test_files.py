@@ -368,3 +368,40 @@ def test_real_files_have_their_published_counts(
     read = read_ratings(real_data(name))
     assert (len(read), read.user_count, read.item_count) == (ratings, users, items)
     assert read.scale == Scale(1, 5, 1)
+
+
+def test_parquet_rows_whose_id_is_no_number_are_reported_not_dropped(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user": [1.0, float("nan"), 2.0], "item": [1, 2, 3], "rating": [3, 4, 5]})
+    frame.write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r'a\.parquet, row 2, column "user": the value is missing'):
+        read_ratings(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("odd", [1.5, 1e300])
+def test_float_ids_that_are_not_whole_stay_apart(odd: float, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user": [1.0, odd, 2.0], "item": [1, 2, 3], "rating": [3, 4, 5]})
+    frame.write_parquet(tmp_path / "a.parquet")
+    assert read_ratings(tmp_path / "a.parquet").user_count == 3
+
+
+def test_head_of_a_file_is_cut_at_a_whole_line(tmp_path: Path) -> None:
+    rows = "".join(f"ж{k},{k % 97},{k % 5 + 1}\n" for k in range(3_000))
+    for extra in range(4):
+        (tmp_path / "a.csv").write_text("user,item,rating\n" + "x" * extra + rows)
+        assert len(read_ratings(tmp_path / "a.csv")) == 3_000
+
+
+def test_times_that_turn_to_fractions_late_are_still_numbers(tmp_path: Path) -> None:
+    rows = "".join(f"{k},{k % 97},{k % 5 + 1},{1000 + k}\n" for k in range(3_000))
+    (tmp_path / "a.csv").write_text("user,item,rating,time\n" + rows + "3000,1,1,5000.7\n")
+    times = read_ratings(tmp_path / "a.csv").times
+    assert times is not None
+    assert times[-1] == 5000
+
+
+def test_what_macos_leaves_in_a_zip_is_overlooked(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("data/ratings.csv", KNOWN_FORMATS["ratings.csv"])
+        archive.writestr("__MACOSX/data/._ratings.csv", b"\0\5\26\7")
+        archive.writestr("__MACOSX/data/ratings.csv", b"\0\5\26\7")
+    assert triples(read_ratings(tmp_path / "a.zip")) == sorted(TRUE)

@@ -291,3 +291,90 @@ def test_no_ratings_at_all_are_allowed() -> None:
     empty = Ratings.from_arrays([], [], [])
     assert (len(empty), empty.user_count, empty.density) == (0, 0, 0.0)
     assert len(empty.by_item.values) == 0
+
+
+def test_selecting_rows_in_any_order_keeps_ids_and_ratings_together() -> None:
+    ratings = Ratings.from_arrays([1, 2, 3, 4], [1, 1, 2, 2], [1, 2, 3, 4])
+    chosen = ratings.select(users=[3, 0, 2])
+    assert chosen.user_ids.tolist() == [4, 1, 3]
+    assert chosen.values.tolist() == [4, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ([7], "row numbers must lie from 0 to 1"),
+        ([-1], "row numbers must lie from 0 to 1"),
+        ([0, 0], "selected twice"),
+        ([0.5], "a slice, a list of row numbers or a mask of 2 entries"),
+        (1, "a slice, a list of row numbers or a mask of 2 entries"),
+        ([True], "a slice, a list of row numbers or a mask of 2 entries"),
+    ],
+)
+def test_selection_that_makes_no_sense_is_refused(chosen: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Ratings.from_arrays([1, 2], [1, 1], [1, 2]).select(users=chosen)
+
+
+def test_selecting_nobody_gives_nobody() -> None:
+    assert len(Ratings.from_arrays([1, 2], [1, 1], [1, 2]).select(users=[])) == 0
+
+
+def test_mask_of_numbers_is_refused_because_kernels_would_trust_it() -> None:
+    ratings = Ratings.from_arrays([1, 1, 2], [1, 2, 1], [1, 2, 5])
+    with pytest.raises(DataError, match="true or false"):
+        ratings.where(ratings.values.astype(int))
+
+
+def test_read_only_view_of_memory_that_can_be_written_to_is_copied() -> None:
+    values = np.array([1, 2, 3], np.float32)
+    view = values.view()
+    view.flags.writeable = False
+    ids = np.array([7, 8, 9])
+    ratings = Ratings.from_rows([0, 1, 2], [0, 0, 0], view, user_ids=ids, item_ids=np.array([5]))
+    values[0], ids[0] = 9, 99
+    assert ratings.values.tolist() == [1, 2, 3]
+    assert ratings.user_ids.tolist() == [7, 8, 9]
+
+
+def test_copied_ratings_are_as_immutable_as_their_original() -> None:
+    ratings = Ratings.from_arrays([1, 2], [1, 1], [1, 2], times=[5, 6])
+    again = pickle.loads(pickle.dumps(ratings))
+    assert again.times.tolist() == [5, 6]
+    for array in (again.values, again.items, again.user_ids, again.by_item.values):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 3
+
+
+def test_dates_become_seconds() -> None:
+    days = np.array(["1970-01-02", "1970-01-03"], "datetime64[ns]")
+    assert Ratings.from_arrays([1, 2], [1, 1], [1, 2], times=days).times.tolist() == [86_400, 172_800]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("times", [[1.0, np.nan], np.array(["1970-01-02", "NaT"], "datetime64[s]")])
+def test_missing_time_is_refused(times: Any) -> None:
+    with pytest.raises(DataError, match="time number 2 is missing"):
+        Ratings.from_arrays([1, 2], [1, 1], [1, 2], times=times)
+
+
+def test_id_beyond_64_bits_is_refused_rather_than_wrapped() -> None:
+    with pytest.raises(DataError, match="9223372036854775813 is too large"):
+        Ratings.from_arrays(np.array([2**63 + 5], np.uint64), [1], [1.0], scale=Scale(1, 5))
+
+
+def test_row_numbers_must_be_whole() -> None:
+    with pytest.raises(DataError, match="must be whole numbers"):
+        Ratings.from_rows([0.9], [0], [1], user_ids=np.array([1]), item_ids=np.array([1]))
+
+
+@pytest.mark.parametrize("wanted", [1.0, True, None, float("inf"), "--1", "²", "1.0"])
+def test_what_is_no_id_finds_nobody(wanted: Any) -> None:
+    with pytest.raises(UnknownId):
+        Ratings.from_arrays([1, 2], [1, 1], [1, 2]).user_row(wanted)
+
+
+def test_without_values_only_the_pairs_are_left() -> None:
+    pairs = Ratings.from_arrays([1, 2], [3, 4], [1, 5]).without_values()
+    assert pairs.implicit
+    assert pairs.values.tolist() == [1, 1]
+    assert pairs.item_ids[pairs.items].tolist() == [3, 4]

@@ -151,7 +151,7 @@ def test_times_increase_within_each_user(hundred_thousand: Synthetic) -> None:
 
 def test_slow_users_too_are_done_within_a_year_of_their_start() -> None:
     year, first_day = 365 * 86_400, 946_684_800
-    # Left to their own pace, a fifth of these users would take longer, some of them decades.
+    # Left to their own pace, 17 of these users would take longer, one of them twelve years.
     times = _times(offsets(np.full(100, 5_000)), Seeds(0)).reshape(100, 5_000)
     assert np.ptp(times, axis=1).max() <= year
     assert first_day <= times.min()

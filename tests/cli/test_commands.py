@@ -241,10 +241,13 @@ def test_data_is_kept_where_cofactor_data_says(
     tmp_path: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders: list[Path] = []
+
+    def get(name: str, folder: Path, **_: object) -> Path:
+        folders.append(folder)
+        return folder / name
+
     monkeypatch.setenv("COFACTOR_DATA", str(tmp_path / "mine"))
-    monkeypatch.setattr(
-        "cofactor.data.datasets.get", lambda name, folder, **_: folders.append(folder) or folder / name
-    )
+    monkeypatch.setattr("cofactor.data.datasets.get", get)
     assert cofactor("data", "get", "ml-1m").code == 0
     assert folders == [tmp_path / "mine"]
 

@@ -10,9 +10,18 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def kernel(function: F) -> F:
-    """Compile a function for one thread."""
-    return cast(F, numba.njit(**_FLAGS)(function))
+    """Compile a function; its machine code is kept on disk, unless there is nowhere to keep it."""
+    try:
+        return cast(F, numba.njit(cache=True, **_FLAGS)(function))
+    except RuntimeError:  # numba found no folder to write to: read-only installations without a home
+        return cast(F, numba.njit(**_FLAGS)(function))
+
+
+def kept_on_disk(kernel: object) -> bool:
+    """Say whether a kernel's machine code is kept for the next start."""
+    dispatcher: Any = kernel
+    return dispatcher.stats.cache_path is not None

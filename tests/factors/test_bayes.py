@@ -11,7 +11,7 @@ from cofactor.data.split import by_fraction, cold_items
 from cofactor.errors import ConfigError, DataError
 from cofactor.factors.baselines import GlobalMean, UserItemBias
 from cofactor.factors.bayes import Bayes, Beliefs, _Data
-from cofactor.factors.bayes_known import Known
+from cofactor.factors.bayes_known import LATENT_VARIANCE, Known
 from cofactor.factors.bayes_steps import Items
 from cofactor.factors.model import Factors
 from cofactor.factors.posterior import Posterior
@@ -105,13 +105,32 @@ def test_epoch_equals_its_dense_twin_where_some_have_no_ratings() -> None:
     known = Known.of(ratings, whole.features, 2)
     beliefs = settings._start(ratings, known, data.unit, seed=0)
     for _ in range(2):
-        wanted = epoch_by_numpy(settings, ratings, known, beliefs)
+        wanted = settings._in_usual_units(epoch_by_numpy(settings, ratings, known, beliefs))
         beliefs = settings._improved(data, known, beliefs, Team(1))
         np.testing.assert_allclose(beliefs.covariance, wanted.covariance, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(beliefs.spread, wanted.spread, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(beliefs.items.bias, wanted.items.bias, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(beliefs.items.vectors, wanted.items.vectors, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(beliefs.items.variance, wanted.items.variance, rtol=1e-4)
+
+
+def test_units_of_latent_factors_change_nothing_but_numbers() -> None:
+    random = np.random.default_rng(0)
+    root, vectors = random.normal(size=(5, 5)), random.normal(size=(7, 5))
+    before = Beliefs(Items(np.zeros(7), vectors, np.ones(7)), root @ root.T, np.eye(5))
+    after = Bayes(factors=3)._in_usual_units(before)
+    np.testing.assert_allclose(after.covariance[2:, 2:], LATENT_VARIANCE * np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(after.covariance[:2, :2], before.covariance[:2, :2])
+    # What tastes make of items, and the coordinates that Cholesky makes, are the same as before.
+    halves = [one.items.vectors @ np.linalg.cholesky(one.covariance) for one in (before, after)]
+    np.testing.assert_allclose(*halves, atol=1e-9)
+
+
+def test_many_epochs_do_not_wear_the_numbers_out(world: World, settings: Bayes) -> None:
+    model = replace(settings, epochs=150).fit(world.ratings)
+    assert np.isfinite(model.item_vectors).all()
+    assert np.isfinite(model.user_vectors).all()
+    assert rmse(model, world.ratings) < np.sqrt(NOISE) * 1.1
 
 
 def test_more_epochs_fit_the_training_ratings_better(world: World, settings: Bayes) -> None:

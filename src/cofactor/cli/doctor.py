@@ -56,13 +56,17 @@ def _compiling() -> Check:
     """Compile a kernel, or load its machine code, and run it."""
     import numpy as np
 
-    from cofactor.data.grouping import group
+    from cofactor.compiled import kept_on_disk
+    from cofactor.data import grouping
 
-    grouped = group(np.array([1, 0], np.int32), np.zeros(2, np.int32), np.ones(2, np.float32), None, 2)
-    fine = grouped.ptr.tolist() == [0, 1, 2]
-    return Check(
-        "compiled kernels", fine, "work" if fine else "wrong result", "" if fine else "reinstall numba"
-    )
+    ones = np.ones(2, np.float32)
+    grouped = grouping.group(np.array([1, 0], np.int32), np.zeros(2, np.int32), ones, None, 2)
+    if grouped.ptr.tolist() != [0, 1, 2]:
+        return Check("compiled kernels", False, "wrong result", "reinstall numba")
+    if kept_on_disk(grouping._grouped_order):
+        return Check("compiled kernels", True, "work")
+    remedy = "for faster starts set NUMBA_CACHE_DIR to a folder that can be written to"
+    return Check("compiled kernels", True, "work, but cannot be kept", remedy)
 
 
 def _writable() -> Check:

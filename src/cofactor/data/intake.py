@@ -30,8 +30,16 @@ def chosen_rows(chosen: Selection, count: int, side: str) -> NDArray[np.int64]:
 
 def own(array: ArrayLike, kind: DTypeLike | None = None) -> NDArray[Any]:
     """Return an array that nobody can write to later: a copy, unless this memory is read-only."""
-    given = np.asarray(array)
+    given = one_dimensional(array)
     return np.array(given, kind, copy=None if _is_frozen(given) else True)
+
+
+def one_dimensional(array: ArrayLike) -> NDArray[Any]:
+    """Return a plain list of entries; refuse tables, such as a data frame of one column."""
+    given = np.asarray(array)
+    if given.ndim != 1:
+        raise DataError(f"users, items, values and times must be lists of entries, got shape {given.shape}.")
+    return given
 
 
 def _is_frozen(array: NDArray[Any]) -> bool:
@@ -46,7 +54,7 @@ def _is_frozen(array: NDArray[Any]) -> bool:
 
 def whole_seconds(times: ArrayLike) -> Times:
     """Return times as whole seconds; dates become seconds since 1970."""
-    given = np.asarray(times)
+    given = one_dimensional(times)
     missing = np.isnat(given) if given.dtype.kind == "M" else ~np.isfinite(given)
     if missing.any():
         raise DataError(
@@ -57,7 +65,7 @@ def whole_seconds(times: ArrayLike) -> Times:
 
 def row_numbers(rows: ArrayLike, ids: Ids, side: str) -> Index:
     """Return row numbers into the ids; refuse those that lie outside."""
-    given = np.asarray(rows)
+    given = one_dimensional(rows)
     if len(given) and given.dtype.kind not in "iu":
         raise DataError(f"{side} row numbers must be whole numbers, got {given.dtype}.")
     if len(given) and not (given.min() >= 0 and given.max() < len(ids)):

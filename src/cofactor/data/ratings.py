@@ -15,6 +15,7 @@ from cofactor.data.intake import (
     check_finite,
     check_lengths,
     chosen_rows,
+    one_dimensional,
     own,
     row_numbers,
     whole_seconds,
@@ -75,8 +76,8 @@ class Ratings:
 
         Arrays that could still be written to are copied; read-only ones are shared.
         """
-        user_ids, user_rows = number(plain_ids(users))
-        item_ids, item_rows = number(plain_ids(items))
+        user_ids, user_rows = number(plain_ids(one_dimensional(users)))
+        item_ids, item_rows = number(plain_ids(one_dimensional(items)))
         return cls.from_rows(
             user_rows, item_rows, values, times=times, user_ids=user_ids, item_ids=item_ids,
             scale=scale, duplicates=duplicates,
@@ -102,6 +103,8 @@ class Ratings:
         stamps = None if times is None else whole_seconds(times)
         check_lengths(len(rows), items=columns, values=numbers, times=stamps)
         check_finite(numbers)
+        if values is None and scale is not None:
+            raise DataError("there are no ratings, only pairs, so they cannot lie on a scale. Leave it out.")
         known = scale if scale is not None or values is None else scale_of(numbers)
         if scale is not None:
             check_scale(numbers, scale)

@@ -3,7 +3,7 @@
 It is what a party uses on its own data: accurate without tuning, fast, and it knows how sure it is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,26 @@ class Bayes:
         spread = self._pooled(half.T @ total @ half, data.by_item, start)
         # The known part of a vector holds the item's bias, which has just moved; its deviation stays.
         vectors = known.vectors(items.bias) + items.vectors - prior.vectors
-        return Beliefs(Items(items.bias, vectors, items.variance), covariance, spread)
+        return self._in_usual_units(Beliefs(Items(items.bias, vectors, items.variance), covariance, spread))
+
+    def _in_usual_units(self, beliefs: "Beliefs") -> "Beliefs":
+        """Rescale and turn the latent factors so that tastes vary along them as they did at the start.
+
+        Predictions stay the same. Left to themselves the units of tastes would grow and those of vectors
+        shrink from epoch to epoch until float32 cannot hold both. The turn is lower triangular, so that
+        `spread`, which lives in coordinates made by Cholesky, stays as it is.
+        """
+        if self.factors == 0:
+            return beliefs
+        turn, latent = np.eye(len(beliefs.covariance)), slice(-self.factors, None)
+        half = np.linalg.cholesky(beliefs.covariance[latent, latent])
+        turn[latent, latent] = np.sqrt(LATENT_VARIANCE) * np.linalg.inv(half)
+        vectors = beliefs.items.vectors @ np.linalg.inv(turn)
+        return replace(
+            beliefs,
+            items=replace(beliefs.items, vectors=vectors),
+            covariance=turn @ beliefs.covariance @ turn.T,
+        )
 
     def _tastes(self, data: "_Data", beliefs: "Beliefs", team: Team) -> tuple[Tastes, Matrices]:
         return user_step(data.by_user, data.user_targets, beliefs.items, beliefs.covariance, self.noise, team)

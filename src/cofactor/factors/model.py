@@ -151,7 +151,12 @@ class Factors:
         items = np.array([self.item_row(item) for item in ratings], np.int32)
         if len(np.unique(items)) != len(items):
             raise DataError("an item to fold in is named twice. Give one rating an item.")
-        values = np.array(list(ratings.values()), np.float64)
+        try:
+            values = np.array(list(ratings.values()), np.float64)
+        except (TypeError, ValueError):
+            raise DataError("ratings to fold in must be numbers.") from None
+        if self.scale is None and not np.isfinite(values).all():
+            raise DataError("a rating to fold in is not a finite number.")
         if self.scale is not None and not self.scale.covers(values).all():
             raise DataError(f"a rating to fold in lies outside the model's scale, {self.scale}.")
         if self.home.confidence is not None and not (values > 0).all():

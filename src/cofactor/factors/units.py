@@ -15,7 +15,7 @@ from cofactor.errors import ConfigError, DataError
 from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.factors.simd import Table, cells
 
-TOO_SMALL = "regularization is too small for float32 numbers. Use a larger one."
+TOO_SMALL = "regularization is too small, or values are too large, for float32 numbers. Change either."
 
 
 def check_finite(epoch: int, remedy: str, *tables: Table) -> None:

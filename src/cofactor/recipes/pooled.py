@@ -22,6 +22,10 @@ class Pooled:
     model: SGD | ALS | Bayes | ImplicitALS | None = None
     """How to factorize; left out: SGD where ratings have values, ImplicitALS where they have none."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, SGD | ALS | Bayes | ImplicitALS | None):
+            raise ConfigError(f"model must be SGD(), ALS(), Bayes() or ImplicitALS(), got {self.model!r}.")
+
     def settled(self, ratings: Ratings) -> "Pooled":
         """Return the recipe with its choice of model made, so that a run can say what was done."""
         return Pooled(model=self.model or _usual_model(ratings))

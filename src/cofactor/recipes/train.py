@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cofactor.config import as_table
 from cofactor.data.ratings import Ratings
+from cofactor.errors import ConfigError
 from cofactor.federation.run import DataFacts, Run
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.recipes.pooled import Pooled
@@ -22,6 +23,8 @@ def train(
     progress: Listener = nobody,
 ) -> Run:
     """Train a model and return the run; the same seed gives the same model."""
+    if not isinstance(recipe, Pooled):
+        raise ConfigError(f"train takes a recipe, such as Pooled(model=SGD()), got {recipe!r}.")
     events: list[Progress] = []
 
     def note(event: Progress) -> None:

@@ -127,7 +127,7 @@ def test_units_of_latent_factors_change_nothing_but_numbers() -> None:
 
 
 def test_many_epochs_do_not_wear_the_numbers_out(world: World, settings: Bayes) -> None:
-    model = replace(settings, epochs=150).fit(world.ratings)
+    model = replace(settings, epochs=1200).fit(world.ratings)
     assert np.isfinite(model.item_vectors).all()
     assert np.isfinite(model.user_vectors).all()
     assert rmse(model, world.ratings) < np.sqrt(NOISE) * 1.1

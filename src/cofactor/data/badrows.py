@@ -1,6 +1,7 @@
 """Finding the row that cannot be read, once a fast reader has refused the file."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -63,7 +64,8 @@ def _wrong_rating(text: str, scale: Scale | None) -> str | None:
     try:
         value = float(text)
     except ValueError:
-        return f"cannot read {text!r} as a number. Fix the row{_another('rating')}."
+        comma = " Write decimals with a point." if re.fullmatch(r"\s*-?\d+,\d+\s*", text) else ""
+        return f"cannot read {text!r} as a number.{comma} Fix the row{_another('rating')}."
     if not math.isfinite(value):
         return f"{text!r} is not a finite number. Fix or remove the row{_another('rating')}."
     if scale is not None and not scale.low <= value <= scale.high:

@@ -41,6 +41,9 @@ def find_columns(names: Sequence[str], label: str, **wanted: str | None) -> Colu
     user, item, rating, time = (
         find_column(names, label, usual, wanted.get(holds)) for holds, usual in USUAL_COLUMNS.items()
     )
+    if rating is None:
+        alike = [at for at, name in enumerate(names) if re.search("rating|stars|score", _plain(name))]
+        rating = next((at for at in alike if at not in (user, item, time)), None)
     if user is None or item is None:
         holds = "user" if user is None else "item"
         raise DataError(
@@ -48,6 +51,22 @@ def find_columns(names: Sequence[str], label: str, **wanted: str | None) -> Colu
             f"Name the right one with --{holds}. {_listed(names)}"
         )
     return Columns(user, item, rating, time)
+
+
+def check_implicit(names: Sequence[str], numeric: Sequence[int], columns: Columns, label: str) -> None:
+    """Refuse to overlook ratings: without a column of them, no other column may hold numbers."""
+    used = columns.used().values()
+    other = [names[at] for at in numeric if at not in used and not _is_index(names[at])]
+    if columns.rating is None and other:
+        listed = ", ".join(f'"{name}"' for name in other)
+        raise DataError(
+            f"{label}: no column looks like the ratings, but there are numbers in {listed}. Name the ratings "
+            "with --rating, or say --implicit if a row only tells that something happened."
+        )
+
+
+def _is_index(name: str) -> bool:
+    return _plain(name) in ("", "id", "index", "row") or name.lower().startswith("unnamed")
 
 
 def find_column(names: Sequence[str], label: str, usual: Sequence[str], wanted: str | None) -> int | None:

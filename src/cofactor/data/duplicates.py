@@ -28,7 +28,7 @@ def without_duplicates(
         user = user_ids[np.searchsorted(grouped.ptr, at, side="right") - 1]
         raise RatedTwice(
             f"user {user} rated item {item_ids[grouped.index[at]]} more than once. "
-            'Keep the last one with duplicates="last", or their mean with duplicates="mean".'
+            'Keep the last one with duplicates="last" (--duplicates last), or their mean with "mean".'
         )
     return _merged(grouped, len(item_ids), rule)
 

@@ -1,18 +1,18 @@
 """Reading ratings from files: typed and fast, and exact about the row that cannot be read."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
 from cofactor.data.badrows import Checker, duplicate_lines
-from cofactor.data.columns import WITHOUT_HEADER, Columns, find_columns
+from cofactor.data.columns import WITHOUT_HEADER, Columns, check_implicit, find_columns
 from cofactor.data.duplicates import Duplicates, RatedTwice
 from cofactor.data.frames import ids_and_rows, seconds, text_frame
 from cofactor.data.grouping import frozen
-from cofactor.data.layout import Layout, Record, layout_of
-from cofactor.data.parquet import is_parquet, parquet_frame, parquet_names, parquet_records
+from cofactor.data.layout import Layout, Record, is_number, layout_of
+from cofactor.data.parquet import is_parquet, parquet_frame, parquet_names, parquet_numeric, parquet_records
 from cofactor.data.ratings import Ratings
 from cofactor.data.scale import Scale
 from cofactor.data.sources import Source, open_source
@@ -40,6 +40,13 @@ class RatingsFile:
         header = "with a header" if self.layout.header else "without a header"
         return f"text separated by {words[self.layout.separator]}, {header}"
 
+    def numeric(self) -> list[int]:
+        """Return the columns that hold numbers, as far as the first rows tell."""
+        if self.layout is None:
+            return parquet_numeric(self.source)
+        rows = [fields for _, fields in self.layout.sample if len(fields) == len(self.names)]
+        return [at for at in range(len(self.names)) if rows and all(is_number(fields[at]) for fields in rows)]
+
     def frame(self) -> pl.DataFrame:
         """Read the columns that are needed."""
         if self.layout is None:
@@ -64,14 +71,20 @@ def read_ratings(
     scale: Scale | None = None,
     duplicates: Duplicates = "error",
     member: str | None = None,
+    implicit: bool = False,
 ) -> Ratings:
     """Read ratings from csv, tsv, parquet, MovieLens, RecBole or LibimSeTi files; plain, .gz or .zip.
 
     Columns are found by their usual names, or by those given here. A file without a column of ratings is
-    implicit. Ids that are all whole numbers stay whole numbers; otherwise they are text. Times become
-    seconds. `member` names the file inside a .zip that holds several.
+    implicit; if it has other columns of numbers, `implicit` must say so. Ids that are all whole numbers stay
+    whole numbers; otherwise they are text. Dates become seconds since 1970, numbers are taken as they are.
+    `member` names the file inside a .zip that holds several.
     """
     file = open_ratings(path, user=user, item=item, rating=rating, time=time, member=member)
+    if implicit:
+        file = replace(file, columns=replace(file.columns, rating=None))
+    else:
+        check_implicit(file.names, file.numeric(), file.columns, file.source.label)
     return read(file, scale=scale, duplicates=duplicates)
 
 

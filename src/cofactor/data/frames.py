@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from cofactor.compiled import kernel
 from cofactor.data.columns import Columns
 from cofactor.data.grouping import Index
 from cofactor.data.layout import WHOLE_NUMBER, Layout, is_number
@@ -17,16 +18,21 @@ from cofactor.data.sources import Source
 def text_frame(source: Source, layout: Layout, columns: Columns) -> pl.DataFrame:
     """Read the columns of a text file as types that its first rows suggest; as text where they mislead."""
     guessed = {name: _guess(name, layout, place) for name, place in columns.used().items()}
+    if pl.Int64() in (guessed["user"], guessed["item"]) and has_padded_numbers(source, layout.separator[-1]):
+        guessed |= {"user": pl.String(), "item": pl.String()}
     try:
         return _scan(source, layout, columns, guessed)
     except pl.exceptions.PolarsError:
-        text = {name: kind if name == "rating" else pl.String for name, kind in guessed.items()}
-        return _scan(source, layout, columns, text)
+        frame = _scan(source, layout, columns, dict.fromkeys(guessed, pl.String()))
+        if "rating" not in frame.columns:
+            return frame
+        return frame.with_columns(pl.col("rating").str.strip_chars().cast(pl.Float32))
 
 
 def ids_and_rows(ids: pl.Series) -> tuple[NDArray[Any], Index]:
     """Return the distinct ids in order, and each entry's place among them."""
     if ids.dtype == pl.String:
+        ids = ids.str.strip_chars()
         if not ids.str.contains(WHOLE_NUMBER).all():
             distinct = ids.unique().sort()
             rows = ids.cast(pl.Enum(distinct)).to_physical().cast(pl.Int32)
@@ -43,6 +49,31 @@ def seconds(frame: pl.DataFrame) -> pl.DataFrame:
     elif times.dtype.is_temporal():
         times = times.cast(pl.Datetime("us")).dt.epoch("s")
     return frame.with_columns(times.cast(pl.Int64).alias("time"))
+
+
+def has_padded_numbers(source: Source, separator: str) -> bool:
+    """Say whether some field may be a number such as 007 or +8, which would be taken for 7 or 8."""
+    if isinstance(source.data, bytes):
+        data = np.frombuffer(source.data, np.uint8)
+    else:
+        data = np.memmap(source.data, np.uint8, "r")
+    return bool(_any_padded_numbers(data[:-2], data[1:-1], data[2:], np.uint8(ord(separator))))
+
+
+@kernel
+def _any_padded_numbers(
+    before: NDArray[np.uint8], here: NDArray[np.uint8], after: NDArray[np.uint8], separator: np.uint8
+) -> bool:
+    """Look for a zero before a digit, or a plus sign, right behind a separator, line end, quote or space."""
+    line_end, quote, space, plus = np.uint8(10), np.uint8(34), np.uint8(32), np.uint8(43)
+    zero, nine = np.uint8(48), np.uint8(57)
+    found = False
+    # All comparisons between bytes, joined without branches: so the loop runs on vectors.
+    for at in range(before.size):
+        start, first, second = before[at], here[at], after[at]
+        starts = (start == separator) | (start == line_end) | (start == quote) | (start == space)
+        found |= starts & (((first == zero) & (second >= zero) & (second <= nine)) | (first == plus))
+    return found
 
 
 def _guess(name: str, layout: Layout, place: int) -> pl.DataType:

@@ -9,7 +9,10 @@ from typing import Literal
 from cofactor.data.sources import Source
 from cofactor.errors import DataError
 
-SEPARATORS = ("::", "\t", ",", ";", "|")
+SURE_SEPARATORS = ("::", "\t")
+"""They hardly occur inside a field."""
+SEPARATORS = (",", ";", "|")
+"""These do, as in 4,5 or Action|Drama: the most frequent one separates."""
 _TYPED_NAME = re.compile(r"(.+):(token|token_seq|float|float_seq)")
 
 HEAD = 16_384
@@ -109,9 +112,12 @@ def _names(first: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _separator(source: Source, line: str) -> str:
-    for separator in SEPARATORS:
+    for separator in SURE_SEPARATORS:
         if separator in line:
             return separator
+    most = max(SEPARATORS, key=line.count)
+    if most in line:
+        return most
     raise DataError(
         f"{source.label}: the first line has a single column, {line.strip()[:40]!r}. "
         "Separate the columns by commas or tabs."

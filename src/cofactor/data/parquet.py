@@ -23,6 +23,12 @@ def parquet_names(source: Source) -> tuple[str, ...]:
     return tuple(_whole(source, lambda: pl.read_parquet_schema(source.data)))
 
 
+def parquet_numeric(source: Source) -> list[int]:
+    """Return the places of the columns that hold numbers."""
+    schema = _whole(source, lambda: pl.read_parquet_schema(source.data))
+    return [at for at, kind in enumerate(schema.values()) if kind.is_numeric()]
+
+
 def parquet_records(source: Source) -> Iterator[Record]:
     """Yield all rows as text, numbered from 1; missing values and NaN are empty."""
     frame = _whole(source, lambda: pl.read_parquet(source.data))
@@ -50,7 +56,10 @@ def _plain(column: pl.Series) -> pl.Series:
         integers = known.cast(pl.Int64, strict=False)
         same = integers.null_count() == known.null_count() and bool((integers == known).all())
         return integers if same else known.cast(pl.String)
-    return column.cast(pl.Int64) if column.dtype.is_integer() else column.cast(pl.String)
+    if column.dtype.is_integer():
+        integers = column.cast(pl.Int64, strict=False)
+        return integers if integers.null_count() == column.null_count() else column.cast(pl.String)
+    return column.cast(pl.String)
 
 
 def _whole(source: Source, read: Callable[[], T]) -> T:

@@ -121,7 +121,8 @@ def _from_zip(path: Path, kind: Kind, member: str | None) -> Source:
     label = f"{path} ({name})"
     try:
         with zipfile.ZipFile(path) as archive:
-            return Source(label, _base(name), archive.read(name))
+            data = archive.read(name)
+        return Source(label, _base(name), gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     except Exception as error:  # damaged, encrypted, or packed by a method that Python lacks
         told = f"{label}: cannot be unpacked ({error}). Fetch it again, or unpack it yourself."
         raise DataError(told) from None

@@ -27,6 +27,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "latin.csv").write_bytes(GOOD.replace("u3", "ü3").encode("latin-1"))
     (tmp_path / "short.csv.gz").write_bytes(gzip.compress(GOOD.encode())[:-30])
     (tmp_path / "typo.toml").write_text("[recipe.model]\nkind = 'SGD'\nepoch = 3\n")
+    (tmp_path / "private.toml").write_text("[budget]\nepsilon = 1\n")
+    (tmp_path / "value.csv").write_text(GOOD.replace("rating", "value"))
+    (tmp_path / "comma.csv").write_text("user;item;rating\n1;10;4,5\n2;10;3,5\n")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("precious")
     return tmp_path
@@ -54,6 +57,11 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("train good.csv --config good.csv", 2, r"not valid TOML"),
     ("train good.csv --config typo.toml", 2, r'"epoch".*Did you mean "epochs"'),
     ("train good.csv --config typo.toml --factors 3", 2, r"already says how to train"),
+    ("train good.csv --config private.toml", 2, r'private\.toml has "budget".*Known: recipe'),
+    ("train value.csv", 2, r'numbers in "value".*--rating.*--implicit'),
+    ("train comma.csv", 2, r'comma\.csv, row 2, column "rating".*decimals with a point'),
+    ("train good.csv --out good.csv/run", 2, r"no writing to .*good\.csv"),
+    ("train good.csv --out .", 2, r"the folder you are in"),
     ("train good.csv --out notes", 2, r"not a run folder"),
     ("train good.csv --features", 2, r"--features needs a table of items"),
     ("show notes", 2, r"not a run folder.*cofactor train"),
@@ -63,6 +71,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("recommend run --user u33", 2, r'Did you mean "u3"'),
     ("recommend run --rate i1", 2, r"ITEM=RATING"),
     ("recommend run --rate i1=good", 2, r"ITEM=RATING"),
+    ("recommend run --rate i1=2 --rate i1=3", 2, r"item i1 twice"),
     ("recommend run --rate i1=9", 2, r"outside the model's scale"),
     ("recommend run --rate film=3", 2, r"no item 'film'"),
     ("data get ml-2m", 2, r"Did you mean"),
@@ -95,6 +104,13 @@ def test_errors_are_json_too_when_asked_for(folder: Path, cofactor: Command) -> 
     assert "row 5" in done.json["error"]["message"]
 
 
+@pytest.mark.parametrize("words", ["trian x --json", "train --json", "train good.csv --factors abc --json"])
+def test_wrong_command_lines_are_json_too(words: str, folder: Path, cofactor: Command) -> None:
+    done = cofactor(*words.split())
+    assert done.code == 2
+    assert done.json["error"]["kind"] == "UsageError"
+
+
 def test_second_training_into_the_same_folder_is_refused(folder: Path, cofactor: Command) -> None:
     again = ("train", "good.csv", "--out", "run", "-q", "--epochs", 1)
     assert cofactor(*again).code == 0
@@ -103,6 +119,7 @@ def test_second_training_into_the_same_folder_is_refused(folder: Path, cofactor:
     assert cofactor(*again, "--force").code == 0
 
 
+ONE = cf.Ratings.from_arrays([1], [1])
 CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: cf.Ratings.from_arrays([1, 2], [1], [3.0]), "users has 2 entries but items has 1"),
     (lambda: cf.Ratings.from_arrays([1.5], [1], [3.0]), "ids must be whole numbers or text"),
@@ -116,6 +133,10 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: cf.Bayes(threads=True), "threads must be a whole number, got True"),
     (lambda: cf.Scale(1, float("inf")), "finite low < high"),
     (lambda: cf.synthetic.like("ml-2m"), "Did you mean"),
+    (lambda: cf.Pooled(model="sgd"), "model must be SGD()"),  # type: ignore[arg-type]
+    (lambda: cf.train(cf.SGD(), ONE), "such as Pooled(model=SGD())"),  # type: ignore[arg-type]
+    (lambda: cf.Ratings.from_arrays([[1]], [[1]], [[3.0]]), "got shape (1, 1)"),
+    (lambda: cf.Ratings.from_arrays([1], [1], scale=cf.Scale(1, 5)), "cannot lie on a scale"),
     (lambda: cf.train(cf.Pooled(), cf.Ratings.from_arrays([], [], [])), "no ratings"),
 ]
 

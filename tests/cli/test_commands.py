@@ -1,3 +1,6 @@
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +267,38 @@ def test_damaged_run_is_no_bug_either(trained: Path, cofactor: Command) -> None:
     (trained / "run.json").write_text('{"format": 1}')
     done = cofactor("show", trained)
     assert (done.code, "damaged" in done.err) == (2, True)
+
+
+def test_options_apply_to_the_model_that_the_data_choose(tmp_path: Path, cofactor: Command) -> None:
+    pairs = "".join(f"{u},{i}\n" for u in range(5) for i in range(u, 5))
+    (tmp_path / "clicks.csv").write_text("user,item\n" + pairs)
+    done = cofactor("train", tmp_path / "clicks.csv", "--factors", 3, "--out", tmp_path / "run", "-q")
+    assert done.code == 0, done.err
+    model = Run.load(tmp_path / "run").recipe["model"]
+    assert (model["kind"], model["factors"]) == ("ImplicitALS", 3)
+
+
+def test_demo_replaces_nothing_but_its_own_folder(trained: Path, cofactor: Command) -> None:
+    done = cofactor("demo", "--out", trained)
+    assert (done.code, "already holds a run" in done.err) == (2, True)
+
+
+def test_user_who_rated_everything_is_told_so(tmp_path: Path, cofactor: Command) -> None:
+    (tmp_path / "a b.csv").write_text("user,item,rating\nthe one,1,5\nthe one,2,3\n")
+    done = cofactor("train", tmp_path / "a b.csv", "--epochs", 1, "--out", tmp_path / "my run", "-q")
+    assert "my run' --user 'the one'" in done.out
+    assert "every item has been rated" in cofactor("recommend", tmp_path / "my run", "--user", "the one").out
+
+
+def test_ctrl_c_stops_after_the_step_and_leaves_nothing(file: Path, tmp_path: Path) -> None:
+    words = ["train", str(file), "--epochs", "1000000", "--out", str(tmp_path / "run")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "cofactor", *words], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("sgd 1/")
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait(20) == 130
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []

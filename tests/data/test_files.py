@@ -405,3 +405,58 @@ def test_what_macos_leaves_in_a_zip_is_overlooked(tmp_path: Path) -> None:
         archive.writestr("__MACOSX/data/._ratings.csv", b"\0\5\26\7")
         archive.writestr("__MACOSX/data/ratings.csv", b"\0\5\26\7")
     assert triples(read_ratings(tmp_path / "a.zip")) == sorted(TRUE)
+
+
+@pytest.mark.parametrize("late", ["007", "+7", '"007"'])
+def test_padded_id_far_down_the_file_is_not_another_users(late: str, tmp_path: Path) -> None:
+    rows = "".join(f"{k},{k % 97},{k % 5 + 1}\n" for k in range(3_000))
+    (tmp_path / "a.csv").write_text("user,item,rating\n" + rows + f"{late},98,1\n")
+    ratings = read_ratings(tmp_path / "a.csv")
+    assert ratings.user_count == 3_001
+    assert late.strip('"') in ratings.user_ids
+
+
+@pytest.mark.parametrize("name", ["Rating (1-5)", "review_score", "Book-Rating", "My Stars"])
+def test_columns_that_are_called_like_ratings_are_ratings(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"user,item,{name}\n1,1,5\n2,1,3\n")
+    assert read_ratings(tmp_path / "a.csv").values.tolist() == [5, 3]
+
+
+def test_implicit_leaves_numbers_alone_when_told_to(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("user,item,price\n1,1,5\n2,1,3\n")
+    with pytest.raises(DataError, match=r'numbers in "price".*--implicit'):
+        read_ratings(tmp_path / "a.csv")
+    assert read_ratings(tmp_path / "a.csv", implicit=True).implicit
+    pl.read_csv(tmp_path / "a.csv").write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r'numbers in "price"'):
+        read_ratings(tmp_path / "a.parquet")
+
+
+def test_index_column_without_a_name_is_no_rating(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(",user,item\n0,1,1\n1,2,1\n")
+    assert read_ratings(tmp_path / "a.csv").implicit
+
+
+def test_semicolons_separate_where_commas_stand_in_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1;10;4,5\n2;10;3,5\n")
+    with pytest.raises(DataError, match=r"row 1.*'4,5' as a number. Write decimals with a point"):
+        read_ratings(tmp_path / "a.csv")
+
+
+def test_spaces_around_ids_and_ratings_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("user,item,rating\nann , i1, 5 \nann, i2 ,3\nbob,i1,4\n")
+    assert triples(read_ratings(tmp_path / "a.csv")) == [("ann", "i1", 5), ("ann", "i2", 3), ("bob", "i1", 4)]
+
+
+def test_gzipped_member_of_a_zip_is_unpacked(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("ratings.csv.gz", gzip.compress(KNOWN_FORMATS["ratings.csv"].encode()))
+    assert triples(read_ratings(tmp_path / "a.zip")) == sorted(TRUE)
+
+
+def test_parquet_ids_beyond_64_bits_become_text(tmp_path: Path) -> None:
+    ids = pl.Series("user", [2**63 + 5, 2], pl.UInt64)
+    pl.DataFrame([ids, pl.Series("item", [1, 2]), pl.Series("rating", [3, 4])]).write_parquet(
+        tmp_path / "a.parquet"
+    )
+    assert set(read_ratings(tmp_path / "a.parquet").user_ids.tolist()) == {"9223372036854775813", "2"}

@@ -122,8 +122,8 @@ def test_units_of_latent_factors_change_nothing_but_numbers() -> None:
     np.testing.assert_allclose(after.covariance[2:, 2:], LATENT_VARIANCE * np.eye(3), atol=1e-12)
     np.testing.assert_allclose(after.covariance[:2, :2], before.covariance[:2, :2])
     # What tastes make of items, and the coordinates that Cholesky makes, are the same as before.
-    halves = [one.items.vectors @ np.linalg.cholesky(one.covariance) for one in (before, after)]
-    np.testing.assert_allclose(*halves, atol=1e-9)
+    left, right = (one.items.vectors @ np.linalg.cholesky(one.covariance) for one in (before, after))
+    np.testing.assert_allclose(left, right, atol=1e-9)
 
 
 def test_many_epochs_do_not_wear_the_numbers_out(world: World, settings: Bayes) -> None:

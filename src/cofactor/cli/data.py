@@ -51,11 +51,19 @@ def get_one(
 
 
 @app.command("info")
-def describe(file: options.RatingsFile, member: options.Member = None, json: options.Json = False) -> None:
+def describe(
+    file: options.RatingsFile,
+    member: options.Member = None,
+    user: options.UserColumn = None,
+    item: options.ItemColumn = None,
+    rating: options.RatingColumn = None,
+    time: options.TimeColumn = None,
+    json: options.Json = False,
+) -> None:
     """Say what a file of ratings holds."""
     from cofactor.data.datasets import info
 
-    summary = info(file, member=member)
+    summary = info(file, member=member, user=user, item=item, rating=rating, time=time)
     if json:
         print_json(asdict(summary))
     else:

@@ -8,9 +8,12 @@ import typer
 from cofactor.cli import options
 from cofactor.cli.text import RED, ProgressLine, print_json, print_line, print_recommendations, print_scores
 
+DEMO_FOLDER = Path("runs/demo")
+"""Each demo replaces the one before; a folder that was named is never replaced."""
+
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Run folder to write.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="Run folder to write.")] = DEMO_FOLDER,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -22,7 +25,7 @@ def demo(
     from cofactor.recipes.pooled import Pooled
     from cofactor.recipes.train import train
 
-    check_free(out, overwrite=True)
+    check_free(out, overwrite=out == DEMO_FOLDER)
     made = like("ml-100k", seed=7)
     training, test = by_fraction(made.ratings, test=0.1, seed=7)
     run = train(Pooled(), training, seed=7, progress=ProgressLine(quiet=quiet or json))

@@ -54,6 +54,8 @@ def _parsed(pairs: list[str]) -> dict["Id", float]:
     ratings: dict[Id, float] = {}
     for pair in pairs:
         item, _, value = pair.rpartition("=")
+        if item in ratings:
+            raise ConfigError(f"--rate names item {item} twice. Give one rating an item.")
         try:
             ratings[item] = float(value)
         except ValueError:

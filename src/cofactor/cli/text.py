@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cofactor.errors import CofactorError
 from cofactor.progress import Progress
 
 if TYPE_CHECKING:
@@ -61,6 +60,9 @@ def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
 
 def print_recommendations(title: str, items: Sequence["Recommendation"]) -> None:
     """Print the best items for somebody."""
+    if not items:
+        print_line(f"{title}: every item has been rated already. Add --include-seen to see them.")
+        return
     rows = [(rank, str(best.item), best.title or "", best.score) for rank, best in enumerate(items, 1)]
     print_table(("", "item", "title", "score"), rows, title=title)
 
@@ -80,11 +82,16 @@ def _cell(value: object) -> Text:
     return Text(f"{value:,}" if isinstance(value, int) else str(value))
 
 
-def print_error(error: CofactorError, *, as_json: bool) -> None:
-    """Print a user's mistake: its kind and its message, on standard error; programs get JSON as well."""
-    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+def print_error(kind: str, message: str, *, as_json: bool) -> None:
+    """Print what went wrong on standard error; programs get JSON as well."""
+    print(f"{kind}: {message}", file=sys.stderr)
     if as_json:
-        print_json({"error": {"kind": type(error).__name__, "message": str(error)}})
+        print_json_error(kind, message)
+
+
+def print_json_error(kind: str, message: str) -> None:
+    """Print an error as the one JSON object on standard output."""
+    print_json({"error": {"kind": kind, "message": message}})
 
 
 class ProgressLine:

@@ -1,5 +1,6 @@
 """`cofactor train`: a file of ratings in, a run folder out."""
 
+import shlex
 import sys
 import tomllib
 from datetime import datetime
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from cofactor.cli import options
+from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.text import RED, ProgressLine, print_json, print_line, print_scores
 from cofactor.config import from_table, one_of
-from cofactor.errors import ConfigError, DataError
+from cofactor.errors import ConfigError, DataError, did_you_mean
 
 if TYPE_CHECKING:
     from cofactor.data.ratings import Ratings, Scale
@@ -46,6 +48,9 @@ def train(
     time: options.TimeColumn = None,
     scale: Annotated[str | None, typer.Option(metavar="LOW:HIGH", help="Rating scale, such as 1:5.")] = None,
     duplicates: Annotated[str, typer.Option(help="Pairs rated twice: error, last or mean.")] = "error",
+    implicit: Annotated[
+        bool, typer.Option("--implicit", help="Rows only tell that something happened; no ratings.")
+    ] = False,
     seed: options.Seed = 0,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -59,7 +64,8 @@ def train(
 
     one_of(("pooled",), recipe=recipe)
     one_of(get_args(Duplicates), duplicates=duplicates)
-    chosen = _recipe(model, factors, epochs, config)
+    # Made here to tell of mistakes before anything is read, and again below, when the data are known.
+    _recipe(model, factors, epochs, config, implicit=implicit)
     folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     check_free(folder, overwrite=force)
     ratings = read_ratings(
@@ -71,17 +77,15 @@ def train(
         scale=_scale(scale),
         duplicates=cast(Duplicates, duplicates),
         member=member,
+        implicit=implicit,
     )
+    chosen = _recipe(model, factors, epochs, config, implicit=ratings.implicit)
     table = _item_table(file, items)
     known = _features(table, ratings) if features else None
     train_part, test_part = _split(ratings, test_fraction, seed)
-    run = run_recipe(
-        chosen,
-        train_part,
-        features=None if known is None else known.matrix,
-        seed=seed,
-        progress=ProgressLine(quiet=quiet or json),
-    )
+    with interrupted_between_steps(ProgressLine(quiet=quiet or json)) as progress:
+        matrix = None if known is None else known.matrix
+        run = run_recipe(chosen, train_part, features=matrix, seed=seed, progress=progress)
     run = run.with_titles({} if table is None else table.titles())
     run.save(folder, overwrite=force)
     if test_part is not None:
@@ -91,17 +95,23 @@ def train(
     _tell(run, folder, as_json=json)
 
 
-def _recipe(model: str | None, factors: int | None, epochs: int | None, config: Path | None) -> "Pooled":
+def _recipe(
+    model: str | None, factors: int | None, epochs: int | None, config: Path | None, *, implicit: bool
+) -> "Pooled":
     """Build the recipe from a file or from the options; both at once is a contradiction."""
     from cofactor.recipes.pooled import Pooled
 
     given = {"factors": factors, "epochs": epochs}
     settings = {name: value for name, value in given.items() if value is not None}
     if config is None:
-        return Pooled(model=_model(model, settings))
+        return Pooled(model=_model(model, settings, implicit=implicit))
     if model is not None or settings:
         raise ConfigError(f"{config} already says how to train. Leave out --model, --factors and --epochs.")
-    return from_table(Pooled, _toml(config).get("recipe", {}), f"{config.name} [recipe]")
+    tables = _toml(config)
+    for name in tables:
+        if name != "recipe":
+            raise ConfigError(f'{config.name} has "{name}".{did_you_mean(name, ["recipe"])} Known: recipe.')
+    return from_table(Pooled, tables.get("recipe", {}), f"{config.name} [recipe]")
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -113,17 +123,16 @@ def _toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not valid TOML: {error}.") from None
 
 
-def _model(name: str | None, settings: dict[str, Any]) -> Any:
+def _model(name: str | None, settings: dict[str, Any], *, implicit: bool) -> Any:
     from cofactor.factors.als import ALS
     from cofactor.factors.bayes import Bayes
     from cofactor.factors.implicit import ImplicitALS
     from cofactor.factors.sgd import SGD
 
     models = {"sgd": SGD, "als": ALS, "bayes": Bayes, "implicit": ImplicitALS}
-    if name is None:
-        return SGD(**settings) if settings else None
-    one_of(tuple(models), model=name)
-    return models[name](**settings)
+    chosen = name or ("implicit" if implicit else "sgd")
+    one_of(tuple(models), model=chosen)
+    return models[chosen](**settings)
 
 
 def _scale(text: str | None) -> "Scale | None":
@@ -177,7 +186,10 @@ def _tell(run: "Run", folder: Path, *, as_json: bool) -> None:
             {"run": str(folder)} | {name: facts[name] for name in ("guarantee", "scores", "seconds", "data")}
         )
         return
-    print_line(f"{run.model} in {run.seconds:.1f} s")
+    data = facts["data"]
+    size = f"{data['ratings']:,} ratings by {data['users']:,} users of {data['items']:,} items"
+    print_line(f"{size}, {data['scale']}; {run.model} in {run.seconds:.1f} s")
     print_scores(facts["scores"])
     print_line(facts["guarantee"]["statement"], RED)
-    print_line(f"Saved in {folder}. Next: cofactor recommend {folder} --user {run.model.user_ids[0]}")
+    next_words = ("cofactor", "recommend", str(folder), "--user", str(run.model.user_ids[0]))
+    print_line(f"Saved in {folder}. Next: {shlex.join(next_words)}")

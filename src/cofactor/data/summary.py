@@ -34,9 +34,12 @@ class Summary:
     item_table: str | None
 
 
-def info(path: str | Path, *, member: str | None = None) -> Summary:
-    """Say what a file of ratings holds; of a pair rated twice the last rating counts."""
-    file = open_ratings(path, member=member)
+def info(path: str | Path, *, member: str | None = None, **columns: str | None) -> Summary:
+    """Say what a file of ratings holds; of a pair rated twice the last rating counts.
+
+    `columns` names columns as `read_ratings` does: user, item, rating, time.
+    """
+    file = open_ratings(path, member=member, **columns)
     ratings = read(file, duplicates="last")
     first, last = _span(ratings)
     users, items = _names_beside(path, users_beside), _names_beside(path, items_beside)

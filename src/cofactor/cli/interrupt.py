@@ -1,0 +1,32 @@
+"""Ctrl-C while training: it takes effect when a step is finished, never inside a kernel."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cofactor.progress import Listener, Progress
+
+
+@contextmanager
+def interrupted_between_steps(listener: Listener) -> Iterator[Listener]:
+    """Yield a listener that raises KeyboardInterrupt after the step during which Ctrl-C was pressed.
+
+    A second Ctrl-C acts at once.
+    """
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, before)
+
+    def listen(event: Progress) -> None:
+        listener(event)
+        if asked:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield listen
+    finally:
+        signal.signal(signal.SIGINT, before)

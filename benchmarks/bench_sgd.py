@@ -38,6 +38,7 @@ def _two_threads(shape: str) -> Row:
     ratings, _ = ratings_like(shape)
     one, two = _epoch(ratings, threads=1), _epoch(ratings, threads=2)
     alone, together = [], []
+    # More rounds than elsewhere: a core that has idled while one thread ran takes a while to come back.
     for _ in range(5 * ROUNDS):
         alone.append(wall_best(one, REPEATS))
         together.append(wall_best(two, REPEATS))

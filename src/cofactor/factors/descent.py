@@ -39,12 +39,18 @@ class Rows(NamedTuple):
     """How strongly each step pulls a row towards zero."""
 
 
-class Groups(NamedTuple):
-    """Which blocks a thread trains: (g, g + turn) for g from first to last. They have no row in common."""
+class Share(NamedTuple):
+    """What a thread trains before it waits for the others: some groups of users, in some turns.
 
-    first: int
-    last: int
-    turn: int
+    In turn t the users of group g meet the items of group g ^ t. Within a turn no two blocks have a row in
+    common; and threads that share the groups evenly, a power of two of them, stay among their own items for
+    GRID / threads turns, since only the last bits of t change.
+    """
+
+    first_group: int
+    end_group: int
+    first_turn: int
+    end_turn: int
 
 
 def epoch(
@@ -55,37 +61,39 @@ def epoch(
     # A little below the limit, because lengths are rounded.
     limit = None if highest is None else np.float32(highest * (1 - 1e-5))
     cuts = [GRID * part // team.size for part in range(team.size + 1)]
-    for turn in range(GRID):
+    turns = GRID // team.size if GRID % team.size == 0 else 1
+    for turn in range(0, GRID, turns):
 
         def train(part: int, turn: int = turn) -> None:
-            groups = Groups(cuts[part], cuts[part + 1], turn)
-            _descend(users, items, order, groups, step, limit)
+            share = Share(cuts[part], cuts[part + 1], turn, turn + turns)
+            _descend(users, items, order, share, step, limit)
 
         team.together(train)
 
 
 @kernel
 def _descend(
-    users: Rows, items: Rows, order: Schedule, groups: Groups, rate: np.float32, limit: np.float32 | None
+    users: Rows, items: Rows, order: Schedule, share: Share, rate: np.float32, limit: np.float32 | None
 ) -> None:
     """Take a step for each rating of some blocks; the columns of ones stay as they are.
 
     With a limit, for models without biases, rows are clipped instead. Numba compiles each case by itself.
     """
-    for g in range(groups.first, groups.last):
-        block = g * GRID + (g + groups.turn) % GRID
-        for at in range(order.ptr[block], order.ptr[block + 1]):
-            u, i = order.users[at], order.items[at]
-            user, item = load_row(users.table, u), load_row(items.table, i)
-            change = rate * (order.values[at] - dot(user, item))
-            new_user = combine(ALL - rate * users.pull[u], user, change, item)
-            new_item = combine(ALL - rate * items.pull[i], item, change, user)
-            if limit is None:
-                store_row(users.table, u, with_column(new_user, -1, column(user, -1)))
-                store_row(items.table, i, with_column(new_item, -2, column(item, -2)))
-            else:
-                store_row(users.table, u, _clipped(new_user, limit))
-                store_row(items.table, i, _clipped(new_item, limit))
+    for turn in range(share.first_turn, share.end_turn):
+        for g in range(share.first_group, share.end_group):
+            block = g * GRID + (g ^ turn)
+            for at in range(order.ptr[block], order.ptr[block + 1]):
+                u, i = order.users[at], order.items[at]
+                user, item = load_row(users.table, u), load_row(items.table, i)
+                change = rate * (order.values[at] - dot(user, item))
+                new_user = combine(ALL - rate * users.pull[u], user, change, item)
+                new_item = combine(ALL - rate * items.pull[i], item, change, user)
+                if limit is None:
+                    store_row(users.table, u, with_column(new_user, -1, column(user, -1)))
+                    store_row(items.table, i, with_column(new_item, -2, column(item, -2)))
+                else:
+                    store_row(users.table, u, _clipped(new_user, limit))
+                    store_row(items.table, i, _clipped(new_item, limit))
 
 
 @kernel

@@ -19,7 +19,18 @@ ROUNDS = 2
 
 
 def rows() -> list[Row]:
-    return [*(_against_cornac(shape) for shape in SHAPES), _two_threads("ml-1m"), _two_threads("ml-10m")]
+    epochs = [_against_cornac(shape) for shape in SHAPES]
+    fits = [_whole_fit(shape, row) for shape, row in zip(SHAPES, epochs, strict=True)]
+    return [*epochs, *fits, _two_threads("ml-1m"), _two_threads("ml-10m")]
+
+
+def _whole_fit(shape: str, epoch: Row) -> Row:
+    """Compare a fit, ordering and making of the model included, with as many of the peer's epochs."""
+    ratings, _ = ratings_like(shape)
+    settings = SGD(factors=FACTORS, threads=1)
+    ours = cpu_best(lambda: settings.fit(ratings, seed=0), 3)
+    name = f"SGD fit of {settings.epochs} epochs, {shape} shape"
+    return faster(name, ours=ours, peer=settings.epochs * epoch.peer, peer_name=epoch.peer_name)
 
 
 def _against_cornac(shape: str) -> Row:

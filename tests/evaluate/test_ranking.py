@@ -215,3 +215,12 @@ def test_mistakes_are_named(world: World) -> None:
         ranking(model, train, test.select(users=slice(0, 9)))
     with pytest.raises(DataError, match="number their users differently"):
         ranking(model, train.select(users=slice(0, 9)), test)
+
+
+def test_ndcg_of_large_counts_is_that_of_the_definition() -> None:
+    test = Ratings.from_arrays([1, 1, 1], [1, 2, 3], [1100.0, 1099.0, 1090.0])
+    # Predicted in the order 2, 1, 3; with gains 2^1100 - 1 and so on, divided by 2^1100 throughout.
+    gains = np.array([0.5, 1.0, 2.0**-10])
+    discounts = 1 / np.log2([2, 3, 4])
+    [found] = ndcg_over_tested(np.array([2, 3, 1], np.float32), test, 3)
+    assert found == pytest.approx((gains @ discounts) / (np.sort(gains)[::-1] @ discounts))

@@ -9,6 +9,7 @@ from cofactor.data.split import by_fraction
 from cofactor.data.synthetic import Shape, make
 from cofactor.errors import ConfigError, DataError
 from cofactor.factors.als import ALS, Training, start
+from cofactor.factors.implicit import ImplicitALS
 from cofactor.factors.least_squares import BIAS, Weighing, solve_side
 from cofactor.factors.model import Factors
 from cofactor.factors.simd import cells
@@ -162,3 +163,13 @@ def test_ratings_without_values_are_sent_to_the_implicit_model() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ALS(**wrong)
+
+
+@pytest.mark.parametrize("model", [ALS(regularization=1e-7), ImplicitALS(regularization=1e-9)])
+def test_breakdown_is_an_error_with_a_remedy(ratings: Ratings, model: ALS | ImplicitALS) -> None:
+    few = ratings.select(items=slice(0, 12))
+    large = Ratings.from_rows(
+        few.users, few.items, few.values * 1e7, user_ids=few.user_ids, item_ids=few.item_ids
+    )
+    with pytest.raises(ConfigError, match=r"broke down in epoch \d+: regularization is too small"):
+        model.fit(few if isinstance(model, ALS) else large)

@@ -297,3 +297,8 @@ def test_a_model_says_its_size_and_compares_by_identity(model: Factors) -> None:
     assert model != replace(model)
     assert hash(model) == hash(model)
     assert Recommendation(1, None, 2.0) == Recommendation(1, None, 2.0)
+
+
+def test_item_named_twice_cannot_be_folded_in(model: Factors) -> None:
+    with pytest.raises(DataError, match="named twice"):
+        model.fold_in({103: 3.0, "103": 4.0})

@@ -2,7 +2,7 @@
 
 There are two NDCGs, and they must not be confused: `ndcg_over_unseen` asks whether the held-back items come
 first among everything the user has not seen, as a recommender must; `ndcg_over_tested` only whether her
-held-back items are in the right order among themselves, which is far easier (0.8 is common).
+held-back items are in the right order among themselves, which is far easier.
 """
 
 from dataclasses import dataclass, replace

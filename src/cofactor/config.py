@@ -137,7 +137,9 @@ def _choices(hint: Any) -> tuple[Any, ...]:
 
 
 def _plain_types(hint: Any) -> tuple[type, ...]:
-    return tuple(typing.get_origin(choice) or choice for choice in _choices(hint))
+    # A Literal is a word; which words are allowed, the settings check themselves.
+    origins = [typing.get_origin(choice) or choice for choice in _choices(hint)]
+    return tuple(str if origin is typing.Literal else origin for origin in origins)
 
 
 def _is_settings(choice: type) -> bool:

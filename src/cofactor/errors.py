@@ -6,8 +6,12 @@ CofactorError
 ├── ConfigError        a setting that makes no sense
 ├── RunError           a run folder that cannot be read or written
 ├── UnknownId          a user or item the data or model does not know
+├── LedgerError        a ledger that was damaged or belongs to other data
 └── Refused            we could, but must not (a budget, a policy, a bad checksum)
+    ├── BudgetExceeded a release that would spend more than the budget; nothing was released
     └── DownloadError  the publisher could not be reached, or sent something else
+
+PrivacyWarning is no error: a promise that can be kept, but is weaker than its reader may think.
 """
 
 import difflib
@@ -36,10 +40,22 @@ class UnknownId(CofactorError):
     """A user or item that the data or the model does not know."""
 
 
+class LedgerError(CofactorError):
+    """A ledger that was damaged, tampered with, or belongs to other data."""
+
+
 class Refused(CofactorError):
     """Possible, but not allowed: a budget, a policy, a checksum."""
 
     exit_code = 1
+
+
+class BudgetExceeded(Refused):
+    """A release that would spend more than the budget; nothing was released."""
+
+
+class PrivacyWarning(UserWarning):
+    """A promise that can be kept, but is weaker than its reader may think."""
 
 
 class DownloadError(Refused):

@@ -1,0 +1,1 @@
+"""What may be learned: budgets, bounds, noise, and what they add up to. Knows nothing of ratings."""

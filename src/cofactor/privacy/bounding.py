@@ -1,0 +1,139 @@
+"""How much one unit may contribute. A `Bounded` value is all that a mechanism accepts.
+
+Every function here enforces the bound that it states. A recipe or fused kernel that enforces a bound of its
+own states it as `Bounded(value=..., bound=Bound(...))` and is tested with `cofactor.privacy.sensitivity`.
+
+A bound for unit "rating" is right only where a rating's row depends on that rating and on public numbers:
+a row made with a user's vector depends on all ratings that the vector was fitted on.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cofactor.config import whole
+from cofactor.errors import ConfigError, DataError
+from cofactor.privacy.budget import Adjacency, Unit
+from cofactor.privacy.clipping import (
+    Length,
+    checked_limit,
+    checked_reals,
+    checked_whole,
+    clipped,
+    clipped_sum,
+    clipped_whole,
+)
+from cofactor.privacy.events import Bound, Norm
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bounded:
+    """A value and the most by which one unit can change it.
+
+    Make it with the functions of this module, which enforce the bound.
+    """
+
+    value: NDArray[Any]
+    """What would be released if there were no noise."""
+    bound: Bound
+
+    def __post_init__(self) -> None:
+        if not np.all(np.isfinite(self.value)):
+            raise ValueError("a bounded value must be finite")
+
+
+def vector(
+    values: ArrayLike, *, limit: float, unit: Unit, norm: Length = "l2", adjacency: Adjacency = "empty"
+) -> Bounded:
+    """Bound what one unit sends by itself, an array of any shape, to a length of at most `limit`."""
+    return Bounded(value=clipped(values, limit, norm), bound=_bound(limit, norm, unit, adjacency))
+
+
+def sum_of_records(
+    rows: ArrayLike, *, limit: float, unit: Unit, norm: Length = "l2", adjacency: Adjacency = "empty"
+) -> Bounded:
+    """Add up rows, each the whole contribution of one unit and shortened to at most `limit`."""
+    count = len(checked_reals("rows", rows, dimensions=2))
+    total = clipped_sum(rows, np.arange(count + 1), np.zeros(count, np.int64), 1, limit, norm)
+    return Bounded(value=total[0], bound=_bound(limit, norm, unit, adjacency))
+
+
+def sum_of_users(
+    rows: ArrayLike, ptr: ArrayLike, *, limit: float, norm: Length = "l2", adjacency: Adjacency = "empty"
+) -> Bounded:
+    """Add up rows, with all rows of a user together shortened to at most `limit`.
+
+    User g has rows ptr[g] to ptr[g + 1].
+    """
+    count = len(checked_reals("rows", rows, dimensions=2))
+    total = clipped_sum(rows, ptr, np.zeros(count, np.int64), 1, limit, norm)
+    return Bounded(value=total[0], bound=_bound(limit, norm, "user", adjacency))
+
+
+def table_of_users(
+    rows: ArrayLike,
+    ptr: ArrayLike,
+    places: ArrayLike,
+    *,
+    place_count: int,
+    limit: float,
+    norm: Length = "l2",
+    adjacency: Adjacency = "empty",
+) -> Bounded:
+    """Add rows to a table, with all that a user adds to it shortened to at most `limit`.
+
+    User g has rows ptr[g] to ptr[g + 1]; each is added to row `places[...]` of `place_count` rows: the
+    gradients of a user's ratings, added to the rows of their items.
+    """
+    total = clipped_sum(rows, ptr, places, place_count, limit, norm)
+    return Bounded(value=total, bound=_bound(limit, norm, "user", adjacency))
+
+
+def coordinates(values: ArrayLike, *, limit: float, unit: Unit = "user") -> Bounded:
+    """Bound every coordinate of what one unit sends to between -limit and limit."""
+    limit = checked_limit("limit", limit)
+    # In float64: the nearest float32 may lie beyond the limit.
+    found = checked_reals("values", values).astype(np.float64)
+    return Bounded(value=np.clip(found, -limit, limit), bound=_bound(limit, "max", unit, "replace"))
+
+
+def whole_vector(
+    values: ArrayLike, *, limit: float, norm: Norm, unit: Unit, adjacency: Adjacency = "empty"
+) -> Bounded:
+    """Bound the whole numbers that one unit sends by itself; a norm of "max" bounds every coordinate."""
+    numbers = checked_whole("values", values)
+    kept = clipped_whole(numbers.reshape(1, -1), limit, norm).reshape(numbers.shape)
+    return Bounded(value=kept, bound=_bound(limit, norm, unit, adjacency))
+
+
+def whole_sum(
+    rows: ArrayLike, *, limit: float, norm: Length, unit: Unit, adjacency: Adjacency = "empty"
+) -> Bounded:
+    """Add up rows of whole numbers, each the whole contribution of one unit, shortened to at most `limit`."""
+    kept = clipped_whole(rows, limit, norm)
+    if len(kept) * limit >= 2**62:
+        raise ConfigError(f"a sum of {len(kept):,} units does not fit 63 bits. Use a coarser grid.")
+    return Bounded(value=kept.sum(axis=0), bound=_bound(limit, norm, unit, adjacency))
+
+
+def categories(values: ArrayLike, *, choices: int, unit: Unit = "user") -> Bounded:
+    """Check answers numbered from 0 to choices - 1, each the answer of another unit."""
+    whole(choices=choices)
+    if choices < 2:
+        raise ConfigError(f"choices must be at least 2, got {choices}.")
+    found = checked_whole("values", values)
+    if np.any((found < 0) | (found >= choices)):
+        raise DataError(f"an answer is not between 0 and {choices - 1}. Correct it, or raise choices.")
+    return Bounded(value=found, bound=_bound(choices - 1, "max", unit, "replace"))
+
+
+def _bound(limit: float, norm: Norm, unit: Unit, adjacency: Adjacency) -> Bound:
+    """Return the most by which a unit bounded by `limit` changes a sum.
+
+    To become nothing takes its own length; to become another takes up to twice that. A bound on every
+    coordinate is that of the contribution itself.
+    """
+    twice = norm != "max" and adjacency != "empty"
+    return Bound(size=float(2 * limit if twice else limit), norm=norm, unit=unit, adjacency=adjacency)

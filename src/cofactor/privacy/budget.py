@@ -1,0 +1,76 @@
+"""`Budget`: how much anybody may learn, about whom, and compared with what."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+from cofactor.config import not_negative, one_of
+from cofactor.errors import ConfigError, PrivacyWarning
+
+Unit = Literal["user", "rating"]
+UNITS: tuple[Unit, ...] = ("user", "rating")
+
+Adjacency = Literal["empty", "replace", "value"]
+ADJACENCIES: tuple[Adjacency, ...] = ("empty", "replace", "value")
+
+LARGEST_DELTA = 0.01
+LARGE_EPSILON = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The most that may be learned about one unit."""
+
+    epsilon: float
+    """Log-odds by which any conclusion about a unit may change."""
+    delta: float
+    """Probability with which epsilon may fail; 0 for mechanisms that never fail."""
+    unit: Unit
+    """Who is protected: "user", everything one user contributed, or "rating", any one rating."""
+    adjacency: Adjacency = "empty"
+    """Compared with what: "empty", the unit's ratings become nothing while the number of users stays
+    public; "replace", they become any others; "value", only their values change: who rated what is public."""
+
+    def __post_init__(self) -> None:
+        not_negative(epsilon=self.epsilon, delta=self.delta)
+        one_of(UNITS, unit=self.unit)
+        one_of(ADJACENCIES, adjacency=self.adjacency)
+        if self.epsilon == 0:
+            raise ConfigError("epsilon must be greater than 0: nothing useful can be released with 0.")
+        if self.delta >= LARGEST_DELTA:
+            raise ConfigError(
+                f"delta must be below {LARGEST_DELTA}, got {self.delta:g}: it is the probability that the "
+                "promise fails outright. Use far less than 1 divided by the number of users."
+            )
+        for concern in self.concerns():
+            warnings.warn(concern, PrivacyWarning, stacklevel=3)
+
+    def __str__(self) -> str:
+        """Write the budget in one line."""
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g} for each {self.unit} ({self.adjacency})"
+
+    @property
+    def odds(self) -> float:
+        """How often a guesser with even prior odds is right at best."""
+        return odds(self.epsilon, self.delta)
+
+    def concerns(self, units: int | None = None) -> list[str]:
+        """Say what a privacy officer should know; `units` is how many users (or ratings) there are."""
+        found = []
+        if self.epsilon > LARGE_EPSILON:
+            found.append(
+                f"epsilon {self.epsilon:g} is above {LARGE_EPSILON:g}: somebody who guesses between two "
+                f"possibilities may be right in {self.odds:.4%} of cases, so this promises next to nothing."
+            )
+        if units and self.delta >= 1 / units:
+            found.append(
+                f"delta {self.delta:g} is not below 1/{units:,}: a method that publishes one {self.unit} "
+                f"at random would satisfy it. Use delta well below {1 / units:.1g}."
+            )
+        return found
+
+
+def odds(epsilon: float, delta: float) -> float:
+    """Return (e^epsilon + delta) / (1 + e^epsilon): how often a guesser with even prior odds is right."""
+    return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))

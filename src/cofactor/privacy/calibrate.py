@@ -1,0 +1,70 @@
+"""From a budget and a schedule to the least noise that keeps within it."""
+
+import math
+from functools import lru_cache
+
+from cofactor.errors import Refused
+from cofactor.privacy.accountant import spent
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.schedule import Schedule
+
+_CLOSE = 0.995
+"""Share of the budget that must be spent."""
+_DIGITS = 4
+_MOST = 1e9
+
+
+@lru_cache(maxsize=128)
+def calibrated(schedule: Schedule, budget: Budget) -> Schedule:
+    """Return the schedule with its noise scaled so that it spends the budget, and never more.
+
+    The factor is rounded up, to four digits. Epsilon ends within 1% below the budget, except where a
+    mechanism cannot spend that much even with its least noise.
+    """
+    target = budget.epsilon * (1 + _CLOSE) / 2
+    too_little: tuple[float, float] | None = None
+    enough: tuple[float, float] | None = None
+    factor = 1.0
+    while factor < _MOST:
+        trial = schedule.scaled(factor)
+        epsilon = _epsilon(trial, budget)
+        if epsilon > budget.epsilon:
+            too_little = factor, epsilon
+        elif epsilon >= _CLOSE * budget.epsilon or trial == schedule.scaled(factor / 2):
+            return trial
+        else:
+            enough = factor, epsilon
+        factor = _rounded_up(_next(factor, epsilon, too_little, enough, target))
+    raise Refused(
+        f"no amount of this noise keeps delta {budget.delta:g}. Give a larger delta, or use a mechanism that "
+        "needs none: Laplace, DiscreteLaplace or an answer by chance."
+    )
+
+
+def _next(
+    factor: float,
+    epsilon: float,
+    too_little: tuple[float, float] | None,
+    enough: tuple[float, float] | None,
+    target: float,
+) -> float:
+    """Between two known points follow a power law; else move on as if epsilon fell like 1 / noise."""
+    if too_little is None or enough is None:
+        return factor * min(max(epsilon / target, 1 / 8), 8.0)
+    if math.isinf(too_little[1]) or enough[1] == 0:
+        return math.sqrt(too_little[0] * enough[0])
+    slope = math.log(too_little[1] / enough[1]) / math.log(too_little[0] / enough[0])
+    step = math.log(target / enough[1]) / slope
+    # Kept off both ends, so that every trial narrows the gap.
+    gap = math.log(too_little[0] / enough[0])
+    return enough[0] * math.exp(min(max(step / gap, 0.05), 0.95) * gap)
+
+
+def _epsilon(schedule: Schedule, budget: Budget) -> float:
+    total = spent(schedule.events(), budget.delta, unit=budget.unit, adjacency=budget.adjacency)
+    return total.epsilon
+
+
+def _rounded_up(factor: float) -> float:
+    unit = 10.0 ** (math.floor(math.log10(factor)) + 1 - _DIGITS)
+    return float(f"{math.ceil(factor / unit - 1e-9) * unit:.{_DIGITS}g}")

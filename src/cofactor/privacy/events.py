@@ -1,0 +1,89 @@
+"""`Event`: a frozen record of one noisy release. What is not recorded was not released."""
+
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, Self, runtime_checkable
+
+from cofactor.config import fraction, one_of, positive, whole
+from cofactor.errors import ConfigError
+from cofactor.privacy.budget import ADJACENCIES, UNITS, Adjacency, Unit
+
+Norm = Literal["l1", "l2", "max"]
+NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """The most by which the noise-free value changes between neighbours."""
+
+    size: float
+    """The largest change, in `norm`; for "max", the largest absolute coordinate of one contribution."""
+    norm: Norm
+    """"l2", the root of the sum of squares; "l1", the sum of absolute values; "max", every coordinate."""
+    unit: Unit
+    """Whose contribution is bounded."""
+    adjacency: Adjacency = "empty"
+    """Which neighbours: as in `Budget`."""
+
+    def __post_init__(self) -> None:
+        positive(size=self.size)
+        one_of(NORMS, norm=self.norm)
+        one_of(UNITS, unit=self.unit)
+        one_of(ADJACENCIES, adjacency=self.adjacency)
+        if self.norm == "max" and self.adjacency != "replace":
+            raise ConfigError(
+                "a bound on every coordinate says what a contribution can be replaced with: its adjacency is "
+                f'"replace", got "{self.adjacency}".'
+            )
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """How noise is added: a frozen dataclass whose fields, with the bound, are all that noise depends on."""
+
+    @property
+    def norm(self) -> Norm:
+        """The norm in which values must be bounded."""
+
+    @property
+    def exact(self) -> bool:
+        """True for whole numbers and choices; False where real numbers are rounded to a grid."""
+
+    def scaled(self, factor: float) -> Self:
+        """Return the same mechanism with `factor` times the noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something left a party, bounded and noisy."""
+
+    what: str
+    """What was released, in the words of its recipe: "item gradients, round 3"."""
+    by: str
+    """The party that released it."""
+    to: str
+    """Who gets to see it: "coordinator", "everyone"."""
+    mechanism: Mechanism
+    """The noise, relative to the bound."""
+    bound: Bound
+    """The most that one unit can change."""
+    dimension: int = 1
+    """How many numbers are released at once."""
+    count: int = 1
+    """How many times."""
+    slack: float | None = None
+    """Probability, each time, that the bound or the noise fails (an overflow); paid for in delta."""
+    secure: bool = True
+    """Whether the noise came from SecureRandom."""
+
+    def __post_init__(self) -> None:
+        whole(dimension=self.dimension, count=self.count)
+        if self.slack is not None:
+            fraction(slack=self.slack)
+
+    def times(self, count: int) -> "Event":
+        """Return the same release, made so many times as often."""
+        return replace(self, count=self.count * count)
+
+    def once(self) -> "Event":
+        """Return one such release without its story: events that cost the same are equal."""
+        return replace(self, what="", by="", to="", count=1, secure=True)

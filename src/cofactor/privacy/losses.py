@@ -1,0 +1,172 @@
+"""What one release of each mechanism costs: its privacy-loss distribution, Renyi curve and pure epsilon.
+
+What dp-accounting knows is asked of it; for the rest it is handed the exact laws of `pairs`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import dp_accounting
+import numpy as np
+from dp_accounting.pld import privacy_loss_distribution as pld
+
+from cofactor.errors import Refused
+from cofactor.privacy import mechanisms, pairs
+from cofactor.privacy.events import Event
+from cofactor.privacy.pairs import Distribution, Floats, Pair
+
+_LARGE_ORDERS = tuple(2**k for k in range(6, 15))
+ORDERS: tuple[float, ...] = (*(1 + k / 10 for k in range(1, 100)), *range(11, 64), *_LARGE_ORDERS)
+"""Renyi orders: dp-accounting's, and larger ones for small losses."""
+
+_EMPTIED = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
+_REPLACED = dp_accounting.NeighboringRelation.REPLACE_ONE
+
+Curve = Callable[[Sequence[float]], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """The cost of one kind of release."""
+
+    spread: float
+    """Root mean square of the log-odds that one release gives: how fine a grid has to be."""
+    pure: float = math.inf
+    """The most that it ever gives: epsilon at delta 0. Infinite where there is no such bound."""
+    renyi: Curve | None = None
+    """Renyi divergence at each order."""
+    distribution: Callable[[float, int], Distribution] | None = None
+    """Privacy-loss distribution on a grid of this width, of so many releases."""
+    times: int = 1
+    """How many such releases one event makes."""
+
+
+def loss_of(event: Event, steps: int) -> Loss:
+    """Return the cost of one such release between inputs that are so many of its neighbours apart."""
+    mechanism: Any = event.mechanism
+    return _loss(mechanism, event.bound.size, event.dimension, steps)
+
+
+@lru_cache(maxsize=256)
+def _loss(mechanism: Any, size: float, dimension: int, steps: int) -> Loss:
+    match mechanism:
+        case mechanisms.SampledGaussian():
+            return _sampled_gaussian(mechanism.noise_multiplier, mechanism.sampling, steps)
+        case mechanisms.Gaussian():
+            return _gaussian(mechanism.noise_multiplier / steps)
+        case mechanisms.Laplace():
+            return _laplace(mechanism.noise_multiplier / steps)
+        case mechanisms.DiscreteLaplace():
+            # All of the change in one coordinate is the worst case, as it is for real numbers.
+            return _exact(pairs.discrete_laplace(mechanism.noise_multiplier * size, steps * int(size)))
+        case mechanisms.DiscreteGaussian():
+            return _discrete_gaussian(mechanism.noise_multiplier * size, size, steps, dimension)
+        case mechanisms.Skellam():
+            return _skellam((mechanism.noise_multiplier * size) ** 2, size, steps, dimension)
+        case mechanisms.PoissonBinomial():
+            pair = pairs.poisson_binomial(mechanism.participants, mechanism.trials, mechanism.theta)
+            return replace(_exact(pair), times=dimension)
+        case mechanisms.RandomizedResponse():
+            return _exact(pairs.randomized_response(mechanism.choices, mechanism.epsilon))
+        case mechanisms.UnaryEncoding():
+            return _exact(pairs.unary_encoding(mechanism.kept, mechanism.raised))
+    raise Refused(
+        f"the accountant does not know the mechanism {type(mechanism).__name__}, so nothing can be promised "
+        "about it. Use one of cofactor.privacy.mechanisms."
+    )
+
+
+def _exact(pair: Pair) -> Loss:
+    return Loss(
+        spread=pair.spread,
+        pure=pair.pure,
+        renyi=pair.renyi,
+        distribution=lambda width, count: _composed(pair.distribution(width), count),
+    )
+
+
+def _gaussian(multiplier: float) -> Loss:
+    def distribution(width: float, count: int) -> Distribution:
+        deviation = multiplier / math.sqrt(count)
+        return pld.from_gaussian_mechanism(deviation, value_discretization_interval=width)
+
+    event = dp_accounting.GaussianDpEvent(multiplier)
+    return Loss(spread=1 / multiplier, renyi=_known_curve(event), distribution=distribution)
+
+
+def _sampled_gaussian(multiplier: float, sampling: float, steps: int) -> Loss:
+    relation = _EMPTIED if steps == 1 else _REPLACED
+
+    def distribution(width: float, count: int) -> Distribution:
+        one = pld.from_gaussian_mechanism(
+            multiplier,
+            sampling_prob=sampling,
+            value_discretization_interval=width,
+            neighboring_relation=relation,
+        )
+        return _composed(one, count)
+
+    # The root of the chi-square divergence, which tiny noise would blow up; it only sets the grid.
+    spread = steps * sampling * math.sqrt(math.expm1(min(1 / multiplier**2, 10.0)))
+    event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(multiplier))
+    # dp-accounting has no Renyi curve for replacing a record of a sample.
+    renyi = _known_curve(event, whole_orders=True) if steps == 1 else None
+    return Loss(spread=spread, renyi=renyi, distribution=distribution)
+
+
+def _laplace(multiplier: float) -> Loss:
+    def distribution(width: float, count: int) -> Distribution:
+        one = pld.from_laplace_mechanism(multiplier, value_discretization_interval=width)
+        return _composed(one, count)
+
+    curve = _known_curve(dp_accounting.LaplaceDpEvent(multiplier))
+    return Loss(spread=1 / multiplier, pure=1 / multiplier, renyi=curve, distribution=distribution)
+
+
+def _discrete_gaussian(sigma: float, size: float, steps: int, dimension: int) -> Loss:
+    """Exact for one number; for vectors the concentrated bound (Canonne et al. 2020), a Gaussian's own."""
+
+    def renyi(orders: Sequence[float]) -> Floats:
+        return np.asarray(orders, np.float64) * (steps * size / sigma) ** 2 / 2
+
+    if dimension == 1:
+        return replace(_exact(pairs.discrete_gaussian(sigma, steps * int(size))), renyi=renyi)
+    return Loss(spread=steps * size / sigma, renyi=renyi)
+
+
+def _skellam(variance: float, size: float, steps: int, dimension: int) -> Loss:
+    """Exact for one number; for vectors the bound of Agarwal, Kairouz and Liu 2021.
+
+    It is stated for whole orders; the divergence rises with the order.
+    """
+    l2 = steps * size
+    l1 = min(math.sqrt(dimension) * l2, l2**2)
+
+    def renyi(orders: Sequence[float]) -> Floats:
+        order = np.ceil(np.asarray(orders))
+        extra = np.minimum(((2 * order - 1) * l2**2 + 6 * l1) / (4 * variance**2), 1.5 * l1 / variance)
+        curve: Floats = order * l2**2 / (2 * variance) + extra
+        return curve
+
+    if dimension == 1:
+        return replace(_exact(pairs.skellam(variance, steps * int(size))), renyi=renyi)
+    return Loss(spread=l2 / math.sqrt(variance), renyi=renyi)
+
+
+def _known_curve(event: Any, *, whole_orders: bool = False) -> Curve:
+    """Ask dp-accounting. Curves rise with the order, so a curve at whole orders bounds those below them."""
+
+    def renyi(orders: Sequence[float]) -> Floats:
+        asked = np.ceil(orders) if whole_orders else orders
+        curve: Floats = dp_accounting.rdp.RdpAccountant(asked, _EMPTIED).compose(event).rdp
+        return curve
+
+    return renyi
+
+
+def _composed(one: Distribution, count: int) -> Distribution:
+    with np.errstate(over="ignore"):  # dp-accounting tries bounds that may overflow, and leaves those out
+        return one.self_compose(count)

@@ -1,0 +1,302 @@
+"""Bound, noise and event in one place: a mechanism takes a `Bounded` value and returns (noisy value, event).
+
+A mechanism is a frozen dataclass; its fields and the bound are all that the noise depends on, so the
+accountant reads the same numbers that the noise was drawn with. A fused kernel that adds the noise itself
+takes the noise's size from `noise_size` and returns the event from `event`.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.config import fraction, from_table, positive, whole
+from cofactor.errors import ConfigError
+from cofactor.privacy import noise
+from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.events import Bound, Event, Norm
+from cofactor.randomness import Random
+
+Values = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Mechanism:
+    """What all mechanisms share: they take only bounded values, and no noise comes without its event."""
+
+    norm: ClassVar[Norm]
+    exact: ClassVar[bool]
+    one_unit_per_entry: ClassVar[bool] = False
+
+    def release(
+        self, bounded: Bounded, *, random: Random, what: str, by: str, to: str
+    ) -> tuple[Values, Event]:
+        """Return the noisy value and the record of its release."""
+        if not isinstance(bounded, Bounded):
+            raise ConfigError(
+                f"{type(self).__name__} takes only a Bounded value. Make one with cofactor.privacy.bounding."
+            )
+        dimension = 1 if self.one_unit_per_entry else bounded.value.size
+        event = self.event(bounded.bound, dimension=dimension, random=random, what=what, by=by, to=to)
+        return self.noisy(bounded, random), event
+
+    def event(self, bound: Bound, *, dimension: int, random: Random, what: str, by: str, to: str) -> Event:
+        """Return the record of a release under this bound."""
+        if bound.norm != self.norm:
+            raise ConfigError(f"{type(self).__name__} needs a bound in {self.norm}, got one in {bound.norm}.")
+        return Event(
+            what=what, by=by, to=to, mechanism=self, bound=bound, dimension=dimension, secure=random.secure
+        )
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Return the value with noise; its event is the caller's to keep."""
+        raise NotImplementedError
+
+    def scaled(self, factor: float) -> Self:
+        """Return the same mechanism with `factor` times the noise."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Additive(_Mechanism):
+    """Noise in proportion to the bound."""
+
+    noise_multiplier: float = 1.0
+    """Size of the noise, divided by the bound."""
+
+    def __post_init__(self) -> None:
+        positive(noise_multiplier=self.noise_multiplier)
+
+    def noise_size(self, bound: Bound) -> float:
+        """Return the size of the noise in the units of the value."""
+        if self.exact and bound.size < 1:
+            raise ConfigError(f"whole numbers cannot be bounded by {bound.size:g}. Scale them up first.")
+        return self.noise_multiplier * bound.size
+
+    def scaled(self, factor: float) -> Self:
+        """Return the same mechanism with `factor` times the noise."""
+        return replace(self, noise_multiplier=self.noise_multiplier * factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(_Additive):
+    """Normal noise on real numbers bounded in l2; the multiplier is that of the standard deviation."""
+
+    norm = "l2"
+    exact = False
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Add noise, and round to a grid finer than the noise."""
+        deviation = self.noise_size(bounded.bound)
+        drawn = noise.gaussian(bounded.value.shape, deviation, random)
+        return noise.snapped(bounded.value.astype(np.float64) + drawn, deviation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledGaussian(Gaussian):
+    """Normal noise on a sum over units of which each took part with some probability, in secret."""
+
+    sampling: float
+    """Probability with which each unit is chosen, independently of all others."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fraction(sampling=self.sampling)
+
+    def choose(self, units: int, random: Random) -> NDArray[np.int64]:
+        """Return the numbers of the units that take part. They must stay secret."""
+        return noise.chosen(units, self.sampling, random)
+
+    def event(self, bound: Bound, *, dimension: int, random: Random, what: str, by: str, to: str) -> Event:
+        """Return the record of a release; the bound is what one chosen unit contributes at most."""
+        if bound.adjacency != "empty":
+            raise ConfigError(
+                f'a sampled sum needs a bound for adjacency "empty", got "{bound.adjacency}". State the most '
+                "that one unit contributes; the accountant converts to other adjacencies."
+            )
+        return super().event(bound, dimension=dimension, random=random, what=what, by=by, to=to)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(_Additive):
+    """Laplace noise on real numbers bounded in l1: no delta; the multiplier is that of the scale."""
+
+    norm = "l1"
+    exact = False
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Add noise, and round to a grid finer than the noise."""
+        scale = self.noise_size(bounded.bound)
+        drawn = noise.laplace(bounded.value.shape, scale, random)
+        return noise.snapped(bounded.value.astype(np.float64) + drawn, scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplace(_Additive):
+    """Whole-number noise, P(k) ~ exp(-|k| / scale), for whole numbers bounded in l1: no delta, exact."""
+
+    norm = "l1"
+    exact = True
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Add noise to whole numbers."""
+        scale = self.noise_size(bounded.bound)
+        return _whole(bounded.value) + noise.discrete_laplace(bounded.value.shape, scale, random)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteGaussian(_Additive):
+    """Whole-number noise, P(k) ~ exp(-k^2 / 2 sigma^2), for whole numbers bounded in l2: exact.
+
+    The multiplier is that of sigma.
+    """
+
+    norm = "l2"
+    exact = True
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Add noise to whole numbers."""
+        sigma = self.noise_size(bounded.bound)
+        return _whole(bounded.value) + noise.discrete_gaussian(bounded.value.shape, sigma, random)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skellam(_Additive):
+    """The difference of two Poisson numbers, for whole numbers bounded in l2: shares of it add up to it.
+
+    The multiplier is that of the standard deviation.
+    """
+
+    norm = "l2"
+    exact = True
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Add noise to whole numbers."""
+        variance = self.noise_size(bounded.bound) ** 2
+        return _whole(bounded.value) + noise.skellam(bounded.value.shape, variance, random)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonBinomial(_Mechanism):
+    """Each participant sends, for each coordinate, how often a slightly bent coin fell heads (PBM).
+
+    One participant's coins protect little: the event is that of the sum over all participants, which a
+    secure sum opens. It protects against replacing all that one participant sends.
+    """
+
+    norm = "max"
+    exact = True
+
+    trials: int
+    """Tosses for each coordinate: q in the paper."""
+    theta: float
+    """The coin's bend at the bound: heads with probability 1/2 + theta x / bound."""
+    participants: int
+    """The fewest honest participants whose sum may be opened."""
+
+    def __post_init__(self) -> None:
+        whole(trials=self.trials, participants=self.participants)
+        if not 0 < self.theta <= 0.25:
+            raise ConfigError(f"theta must be above 0 and at most 1/4, got {self.theta}.")
+
+    def scaled(self, factor: float) -> Self:
+        """Return the same mechanism with coins less bent; theta stays at most 1/4."""
+        return replace(self, theta=min(self.theta / factor, 0.25))
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Return one participant's counts, from 0 to `trials` for each coordinate."""
+        return noise.poisson_binomial(bounded.value / bounded.bound.size, self.trials, self.theta, random)
+
+    def estimate(self, total: Values, participants: int, bound: Bound) -> NDArray[np.float64]:
+        """Return an unbiased estimate of the sum of values from the sum of counts."""
+        scale = bound.size / (self.theta * self.trials)
+        return (np.asarray(total, np.float64) - participants * self.trials / 2) * scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer(_Mechanism):
+    """Each unit answers for itself and trusts nobody; entry by entry, the array holds different units."""
+
+    norm = "max"
+    exact = True
+    one_unit_per_entry = True
+
+    choices: int
+    """How many answers there are, numbered from 0."""
+    epsilon: float
+    """The most that one report says for any answer against any other, in log-odds. No delta."""
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+        whole(choices=self.choices)
+        if self.choices < 2:
+            raise ConfigError(f"choices must be at least 2, got {self.choices}.")
+
+    def scaled(self, factor: float) -> Self:
+        """Return the same mechanism with an epsilon `factor` times smaller."""
+        return replace(self, epsilon=self.epsilon / factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponse(_Answer):
+    """Each unit tells the truth or, by chance, one of the other answers."""
+
+    @property
+    def truth(self) -> float:
+        """Probability of the true answer; every other one is exp(epsilon) times less likely."""
+        return 1 / (1 + (self.choices - 1) * math.exp(-self.epsilon))
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Return an answer for each unit."""
+        return noise.randomized_response(bounded.value, self.choices, self.epsilon, random)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnaryEncoding(_Answer):
+    """Each unit sends a row of bits, one for each answer, each flipped by chance: better for many answers."""
+
+    optimized: bool = True
+    """Send the truth's bit as 1 half of the time and others as seldom as epsilon allows (OUE); otherwise
+    flip all bits alike (basic RAPPOR)."""
+
+    @property
+    def kept(self) -> float:
+        """Probability that the truth's bit is sent as 1."""
+        return 0.5 if self.optimized else 1 / (1 + math.exp(-self.epsilon / 2))
+
+    @property
+    def raised(self) -> float:
+        """Probability that any other bit is sent as 1."""
+        return 1 / (1 + math.exp(self.epsilon if self.optimized else self.epsilon / 2))
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Return a row of bits for each unit."""
+        return noise.unary_encoding(bounded.value, self.choices, self.kept, self.raised, random)
+
+
+AnyMechanism = (
+    Gaussian
+    | SampledGaussian
+    | Laplace
+    | DiscreteLaplace
+    | DiscreteGaussian
+    | Skellam
+    | PoissonBinomial
+    | RandomizedResponse
+    | UnaryEncoding
+)
+
+
+def event_from_table(table: Mapping[str, Any], where: str) -> Event:
+    """Read an event that `config.as_table` wrote; an unknown mechanism is refused by name."""
+    mechanism: AnyMechanism = from_table(AnyMechanism, table.get("mechanism", {}), f"{where}.mechanism")
+    return from_table(Event, {**table, "mechanism": mechanism}, where)
+
+
+def _whole(value: Values) -> Values:
+    if not np.issubdtype(value.dtype, np.integer):
+        raise ConfigError(f"noise in whole numbers needs whole numbers, got {value.dtype}. Round first.")
+    return value

@@ -1,0 +1,171 @@
+"""The exact laws of what two neighbouring inputs release, where dp-accounting has none.
+
+A `Pair` is the worst case of its mechanism; both directions count.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dp_accounting.pld import pld_pmf
+from dp_accounting.pld import privacy_loss_distribution as pld
+from numpy.typing import NDArray
+from scipy import special, stats
+
+Floats = NDArray[np.float64]
+Distribution = Any
+"""A dp-accounting PrivacyLossDistribution."""
+
+_NEGLIGIBLE = -80.0
+"""Log of a probability that may be left out, and is then counted as if it gave everything away."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The law of a released outcome under two neighbouring inputs."""
+
+    log_upper: Floats
+    """Log-probability of each outcome under one input."""
+    log_lower: Floats
+    """The same under the other."""
+    beyond: float = 0.0
+    """Bound on the probability, under either input, of outcomes that were left out."""
+    largest: float = 0.0
+    """Bound on the log-odds of those outcomes; infinite if there is none."""
+
+    @property
+    def log_odds(self) -> Floats:
+        """The privacy loss of each outcome."""
+        return self.log_upper - self.log_lower
+
+    @property
+    def spread(self) -> float:
+        """Root mean square of the privacy loss."""
+        square = self.log_odds**2
+        return math.sqrt(max(np.exp(log) @ square for log in (self.log_upper, self.log_lower)))
+
+    @property
+    def pure(self) -> float:
+        """The largest privacy loss."""
+        return max(float(np.max(np.abs(self.log_odds))), self.largest)
+
+    def renyi(self, orders: Sequence[float]) -> Floats:
+        """Return the Renyi divergence at each order: log sum upper^a lower^(1-a) / (a-1), the worse way."""
+        a = np.asarray(orders, np.float64)
+        ways = [(self.log_upper, self.log_lower), (self.log_lower, self.log_upper)]
+        worst = np.array([max(_log_sum(k * up + (1 - k) * low) for up, low in ways) for k in a])
+        if self.beyond:
+            worst = np.logaddexp(worst, math.log(self.beyond) + a * self.largest)
+        divergence: Floats = np.maximum(worst, 0.0) / (a - 1)
+        return divergence
+
+    def distribution(self, width: float) -> Distribution:
+        """Return the privacy-loss distribution on a grid of this width."""
+        return pld.PrivacyLossDistribution(self._rounded(1, width), self._rounded(-1, width))
+
+    def _rounded(self, sign: int, width: float) -> pld_pmf.DensePLDPmf:
+        """Split each outcome between the two nearest grid points, keeping its probability under both inputs.
+
+        That is "connect the dots" (Doroshenko et al. 2022) without its cancellations: the result is never
+        below the truth, and above it only in the second order of the width.
+        """
+        ways = (self.log_upper, self.log_lower)[::sign]
+        probability, odds = np.exp(ways[0]), (ways[0] - ways[1]) / width
+        below = np.floor(odds).astype(np.int64)
+        above = probability * np.expm1(-(odds - below) * width) / math.expm1(-width)
+        first = int(below.min())
+        size = int(below.max()) - first + 2
+        masses = np.bincount(below - first, probability - above, size)
+        masses += np.bincount(below - first + 1, above, size)
+        return pld_pmf.DensePLDPmf(width, first, masses, self.beyond, True)
+
+
+def discrete_laplace(scale: float, shift: int) -> Pair:
+    """Return noise with P(k) ~ exp(-|k| / scale), and the same moved by a whole number.
+
+    All outcomes beyond an end have the same log-odds as the end, which stands for them.
+    """
+    outcomes = np.arange(shift + 1)
+    log_upper = math.log(math.tanh(1 / (2 * scale))) - outcomes / scale
+    log_end = -math.log1p(math.exp(-1 / scale))
+    log_upper[0], log_upper[-1] = log_end, log_end - shift / scale
+    return Pair(log_upper, log_upper[::-1])
+
+
+def discrete_gaussian(sigma: float, shift: int) -> Pair:
+    """Return noise with P(k) ~ exp(-k^2 / 2 sigma^2), and the same moved by a whole number."""
+    reach = math.ceil(sigma * math.sqrt(-2 * _NEGLIGIBLE)) + shift
+    outcomes = np.arange(-reach, reach + shift + 1)
+    log_total = _log_sum(-((outcomes / sigma) ** 2) / 2)
+    log_upper, log_lower = (-(((outcomes - at) / sigma) ** 2) / 2 - log_total for at in (0, shift))
+    return Pair(log_upper, log_lower, math.exp(_NEGLIGIBLE), math.inf)
+
+
+def skellam(variance: float, shift: int) -> Pair:
+    """Return the difference of two Poisson numbers, and the same moved by a whole number."""
+    reach = math.ceil(math.sqrt(-2 * _NEGLIGIBLE * variance) - _NEGLIGIBLE) + shift
+    outcomes = np.arange(-reach, reach + shift + 1)
+    with np.errstate(divide="ignore"):
+        log_upper, log_lower = (np.log(special.ive(np.abs(outcomes - at), variance)) for at in (0, shift))
+    possible = (log_upper > 5 * _NEGLIGIBLE) & (log_lower > 5 * _NEGLIGIBLE)
+    return Pair(log_upper[possible], log_lower[possible], math.exp(_NEGLIGIBLE), math.inf)
+
+
+def poisson_binomial(participants: int, trials: int, theta: float) -> Pair:
+    """Return one coordinate's sum at the worst inputs: one at the other end than all, or all at one end.
+
+    Given the sum, how many of its heads are one participant's is hypergeometric whatever the coins, so the
+    odds are the mean of (high / low)^(heads - tails) under it. Losses are tiny and added up millions of
+    times: taken as a difference of two logarithms of probabilities they would drown in rounding errors.
+    """
+    tosses = trials * participants
+    # Hoeffding: more than `reach` away from the mean of either law lies a negligible part of it.
+    reach = math.ceil(math.sqrt(-_NEGLIGIBLE * tosses / 2)) + 2 * trials
+    mean = round(tosses * (0.5 - theta))
+    total = np.arange(max(0, mean - reach), min(tosses, mean + reach) + 1)
+    left_out = 2 * math.exp(_NEGLIGIBLE) if len(total) <= tosses else 0.0
+    odds = math.log1p(2 * theta) - math.log1p(-2 * theta)
+    weight, moved = np.full(len(total), -np.inf), np.full(len(total), -np.inf)
+    for heads in range(trials + 1):
+        ways = _log_choose(trials, heads) + _log_choose(tosses - trials, total - heads)
+        weight = np.logaddexp(weight, ways)
+        moved = np.logaddexp(moved, ways + (2 * heads - trials) * odds)
+    alike = _normalised(stats.binom.logpmf(total, tosses, 0.5 - theta))
+    return Pair(_normalised(alike + moved - weight), alike, left_out, trials * odds)
+
+
+def randomized_response(choices: int, epsilon: float) -> Pair:
+    """Return the answers under two truths: the one, the other, any of the rest."""
+    truth = -math.log1p((choices - 1) * math.exp(-epsilon))
+    log_upper, log_lower = [truth, truth - epsilon], [truth - epsilon, truth]
+    if choices > 2:
+        rest = truth - epsilon + math.log(choices - 2)
+        log_upper, log_lower = [*log_upper, rest], [*log_lower, rest]
+    return Pair(np.array(log_upper), np.array(log_lower))
+
+
+def unary_encoding(kept: float, raised: float) -> Pair:
+    """Return the bits of two truths under each; all other bits have the same law."""
+    one, other = np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0])
+    log_upper = stats.bernoulli.logpmf(one, kept) + stats.bernoulli.logpmf(other, raised)
+    log_lower = stats.bernoulli.logpmf(one, raised) + stats.bernoulli.logpmf(other, kept)
+    return Pair(log_upper, log_lower)
+
+
+def _log_choose(of: int, chosen: Any) -> Any:
+    """Return the log of the number of ways, -inf where there is none."""
+    possible = (chosen >= 0) & (chosen <= of)
+    inside = np.clip(chosen, 0, of)
+    ways = special.gammaln(of + 1) - special.gammaln(inside + 1) - special.gammaln(of - inside + 1)
+    return np.where(possible, ways, -np.inf)
+
+
+def _normalised(logs: Floats) -> Floats:
+    return logs - _log_sum(logs)
+
+
+def _log_sum(logs: Floats) -> float:
+    largest = logs.max()
+    return float(largest + np.log(np.exp(logs - largest).sum()))

@@ -1,0 +1,77 @@
+"""`Schedule`: everything a recipe will release, before anything is. Reads no data."""
+
+from dataclasses import dataclass, replace
+
+from cofactor.config import whole
+from cofactor.errors import ConfigError
+from cofactor.privacy.events import Bound, Event, Mechanism
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """One kind of message that every party sends, round after round."""
+
+    what: str
+    """What is released, in the words of its recipe."""
+    mechanism: Mechanism
+    """How noise is added. Noise is relative: calibration scales that of all releases alike."""
+    bound: Bound
+    """The most that one unit can change."""
+    dimension: int = 1
+    """How many numbers a message holds."""
+    times: int = 1
+    """How often in each round the data are asked: local steps, each with noise of its own."""
+    bytes_per_number: float = 4.0
+    """Size of one number on the wire."""
+
+    def __post_init__(self) -> None:
+        whole(dimension=self.dimension, times=self.times)
+        if self.bound.norm != self.mechanism.norm:
+            name = type(self.mechanism).__name__
+            raise ConfigError(f"{name} needs a bound in {self.mechanism.norm}, got one in {self.bound.norm}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """What all parties will release in all rounds."""
+
+    releases: tuple[Release, ...]
+    rounds: int
+    parties: int = 1
+    """How many parties send these messages."""
+    shared_units: bool = False
+    """True if parties hold parts of the same users (vertical): their releases add up for each of them.
+    False if every user is at one party only."""
+    users: int | None = None
+    """How many users there are at all parties together, if that is public."""
+
+    def __post_init__(self) -> None:
+        whole(rounds=self.rounds, parties=self.parties, users=self.users)
+        if not self.releases:
+            raise ConfigError("a schedule needs at least one release.")
+
+    def events(self, rounds: int | None = None) -> list[Event]:
+        """Return what concerns one unit in so many rounds: the events of all parties that know it."""
+        times = (self.rounds if rounds is None else rounds) * (self.parties if self.shared_units else 1)
+        by = "each party" if self.parties > 1 else "the party"
+        return [
+            Event(
+                what=release.what,
+                by=by,
+                to="coordinator",
+                mechanism=release.mechanism,
+                bound=release.bound,
+                dimension=release.dimension,
+                count=release.times * times,
+            )
+            for release in self.releases
+        ]
+
+    def scaled(self, factor: float) -> "Schedule":
+        """Return the same schedule with `factor` times the noise in every release."""
+        return replace(
+            self,
+            releases=tuple(
+                replace(release, mechanism=release.mechanism.scaled(factor)) for release in self.releases
+            ),
+        )

@@ -7,11 +7,13 @@ from pathlib import Path
 import cofactor as cf
 
 PUBLIC = [
-    "ALS", "Bayes", "CofactorError", "Comparison", "ConfigError", "DataError", "DownloadError", "Factors",
-    "Features", "GlobalMean", "ImplicitALS", "ItemMean", "Nonnegative", "Pooled", "Popularity",
-    "Posterior", "Progress", "Ratings", "Recommendation", "Refused", "Run", "RunError", "SGD", "Scale",
-    "Scores", "Table", "UnknownId", "UserItemBias", "UserMean", "__version__", "compare", "datasets",
-    "measure", "partition", "prepare", "read_items", "read_ratings", "read_users", "split", "synthetic",
+    "ALS", "Bayes", "Budget", "BudgetExceeded", "CofactorError", "Comparison", "ConfigError",
+    "DataError", "DownloadError", "Factors", "Features", "GlobalMean", "Guarantee", "ImplicitALS",
+    "InsecureRandom", "ItemMean", "Ledger", "LedgerError", "Nonnegative", "Plan", "Pooled",
+    "Popularity", "Posterior", "PrivacyWarning", "Progress", "Ratings", "Recommendation", "Refused",
+    "Release", "Run", "RunError", "SGD", "Scale", "Schedule", "Scores", "SecureRandom", "Table",
+    "UnknownId", "UserItemBias", "UserMean", "__version__", "compare", "datasets", "measure",
+    "partition", "plan", "prepare", "read_items", "read_ratings", "read_users", "split", "synthetic",
     "train",
 ]  # fmt: skip
 
@@ -40,4 +42,6 @@ def test_unknown_name_is_an_attribute_error() -> None:
 def test_importing_cofactor_loads_nothing_heavy() -> None:
     code = "import sys, cofactor; print(sorted({m.split('.')[0] for m in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"numpy", "scipy", "numba", "polars", "rich", "typer"} & set(eval(done.stdout))
+    assert not {"numpy", "scipy", "numba", "polars", "rich", "typer", "dp_accounting"} & set(
+        eval(done.stdout)
+    )

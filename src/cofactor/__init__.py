@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from cofactor.data.tables import Table as Table
     from cofactor.data.tables import read_items as read_items
     from cofactor.data.tables import read_users as read_users
+    from cofactor.errors import BudgetExceeded as BudgetExceeded
     from cofactor.errors import CofactorError as CofactorError
     from cofactor.errors import ConfigError as ConfigError
     from cofactor.errors import DataError as DataError
     from cofactor.errors import DownloadError as DownloadError
+    from cofactor.errors import LedgerError as LedgerError
+    from cofactor.errors import PrivacyWarning as PrivacyWarning
     from cofactor.errors import Refused as Refused
     from cofactor.errors import RunError as RunError
     from cofactor.errors import UnknownId as UnknownId
@@ -44,7 +47,16 @@ if TYPE_CHECKING:
     from cofactor.factors.sgd import SGD as SGD
     from cofactor.factors.sgd import Nonnegative as Nonnegative
     from cofactor.federation.run import Run as Run
+    from cofactor.privacy.budget import Budget as Budget
+    from cofactor.privacy.guarantee import Guarantee as Guarantee
+    from cofactor.privacy.ledger import Ledger as Ledger
+    from cofactor.privacy.plan import Plan as Plan
+    from cofactor.privacy.plan import plan as plan
+    from cofactor.privacy.schedule import Release as Release
+    from cofactor.privacy.schedule import Schedule as Schedule
     from cofactor.progress import Progress as Progress
+    from cofactor.randomness import InsecureRandom as InsecureRandom
+    from cofactor.randomness import SecureRandom as SecureRandom
     from cofactor.recipes.pooled import Pooled as Pooled
     from cofactor.recipes.train import train as train
 
@@ -56,7 +68,8 @@ _HOMES = {
     "cofactor.data.ratings": ("Ratings", "Scale"),
     "cofactor.data.tables": ("Features", "Table", "read_items", "read_users"),
     "cofactor.errors": (
-        "CofactorError", "ConfigError", "DataError", "DownloadError", "Refused", "RunError", "UnknownId",
+        "BudgetExceeded", "CofactorError", "ConfigError", "DataError", "DownloadError", "LedgerError",
+        "PrivacyWarning", "Refused", "RunError", "UnknownId",
     ),
     "cofactor.evaluate.compare": ("Comparison", "compare"),
     "cofactor.evaluate.metrics": ("Scores", "measure"),
@@ -68,7 +81,13 @@ _HOMES = {
     "cofactor.factors.posterior": ("Posterior",),
     "cofactor.factors.sgd": ("SGD", "Nonnegative"),
     "cofactor.federation.run": ("Run",),
+    "cofactor.privacy.budget": ("Budget",),
+    "cofactor.privacy.guarantee": ("Guarantee",),
+    "cofactor.privacy.ledger": ("Ledger",),
+    "cofactor.privacy.plan": ("Plan", "plan"),
+    "cofactor.privacy.schedule": ("Release", "Schedule"),
     "cofactor.progress": ("Progress",),
+    "cofactor.randomness": ("InsecureRandom", "SecureRandom"),
     "cofactor.recipes.pooled": ("Pooled",),
     "cofactor.recipes.train": ("train",),
 }  # fmt: skip

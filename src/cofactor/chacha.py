@@ -3,8 +3,8 @@
 The variant with a 64-bit block counter (words 12 and 13) and a 64-bit nonce (words 14 and 15). Twelve rounds
 are far beyond what anybody can break (seven), twenty are the margin of TLS; RFC 8439 describes the latter.
 
-Blocks come in groups of 64, computed side by side in vector registers: word w of the group's block b stands
-at place 64 w + b. Whoever asks for a stream in pieces that start at whole groups gets the same words.
+Blocks come in groups of 128, computed side by side in vector registers: word w of the group's block b stands
+at place 128 w + b. Whoever asks for a stream in pieces that start at whole groups gets the same words.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
 
-BLOCKS = 64
+BLOCKS = 128
 """Blocks of a group."""
 WORDS = 16 * BLOCKS
 """Words of a group."""

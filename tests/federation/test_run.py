@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from cofactor.data.ratings import Ratings
 from cofactor.errors import RunError
 from cofactor.factors.baselines import UserItemBias
 from cofactor.federation.run import DataFacts, Run, check_free, read_facts
+from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Progress
 
 
@@ -35,8 +37,33 @@ def test_saved_run_comes_back_the_same(run: Run, tmp_path: Path) -> None:
 
 
 def test_pooled_run_promises_nothing(run: Run) -> None:
-    assert run.guarantee["holds"] is False
-    assert run.guarantee["epsilon"] is None
+    assert run.guarantee.holds is False
+    assert run.guarantee.epsilon is None
+    assert "Not private" in str(run.guarantee)
+
+
+def test_guarantee_is_saved_with_the_run(run: Run, tmp_path: Path) -> None:
+    promised = Guarantee(epsilon=1.0, delta=1e-6, unit="user", adjacency="empty", secure_noise=True)
+    folder = replace(run, guarantee=promised).save(tmp_path / "run")
+    assert Run.load(folder).guarantee == promised
+    assert read_facts(folder)["guarantee"]["statement"] == str(promised)
+
+
+def test_folder_from_before_there_was_any_privacy_still_loads(run: Run, tmp_path: Path) -> None:
+    folder = run.save(tmp_path / "run")
+    facts = json.loads((folder / "run.json").read_text())
+    facts["guarantee"] = {"holds": False, "epsilon": None, "delta": None, "statement": "Not private: pooled."}
+    (folder / "run.json").write_text(json.dumps(facts))
+    assert str(Run.load(folder).guarantee) == "Not private: pooled."
+
+
+def test_guarantee_that_was_edited_to_hold_is_damage(run: Run, tmp_path: Path) -> None:
+    folder = run.save(tmp_path / "run")
+    facts = json.loads((folder / "run.json").read_text())
+    facts["guarantee"]["holds"] = True
+    (folder / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(RunError, match="contradicts itself"):
+        Run.load(folder)
 
 
 def test_existing_run_is_kept_unless_told_otherwise(run: Run, tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 import io
 import sys
 import traceback
+import warnings
 
-from cofactor.errors import CofactorError
+from cofactor.errors import CofactorError, PrivacyWarning
 
 REFUSED, USAGE, BUG, INTERRUPTED = 1, 2, 70, 130
 
@@ -17,7 +18,10 @@ def main() -> None:
     as_json = "--json" in sys.argv
     _never_choke_on_letters()
     try:
-        app()
+        with warnings.catch_warnings():
+            # Commands print such concerns themselves.
+            warnings.simplefilter("ignore", PrivacyWarning)
+            app()
     except CofactorError as error:
         print_error(type(error).__name__, str(error), as_json=as_json)
         sys.exit(error.exit_code)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cofactor.cli import data, demo, doctor, recommend, show, train
+from cofactor.cli import budget, data, demo, doctor, plan, recommend, show, train
 
 app = typer.Typer(
     name="cofactor",
@@ -34,8 +34,10 @@ def cofactor(
 
 
 app.command()(demo.demo)
+app.command()(plan.plan)
 app.command()(train.train)
 app.command()(show.show)
 app.command()(recommend.recommend)
+app.command()(budget.budget)
 app.command()(doctor.doctor)
 app.add_typer(data.app, name="data")

@@ -34,13 +34,12 @@ def demo(
     run = run.with_titles(titles)
     run.save(out, overwrite=True)
     if json:
-        print_json(
-            {"run": str(out), "guarantee": run.guarantee, "scores": run.scores, "seconds": run.seconds}
-        )
+        guarantee = run.guarantee.as_json()
+        print_json({"run": str(out), "guarantee": guarantee, "scores": run.scores, "seconds": run.seconds})
         return
     print_line(f"{made.ratings}, made up, a tenth of each user's kept back")
     print_scores(run.scores)
     user = run.model.user_ids[0].item()
     print_recommendations(f"for user {user}", run.model.recommend(user, 5))
-    print_line(run.guarantee["statement"], RED)
+    print_line(str(run.guarantee), "" if run.guarantee.holds else RED)
     print_line(f"Saved in {out}. Next: cofactor show {out}, or cofactor train with a file of your own.")

@@ -23,3 +23,11 @@ RatingColumn = Annotated[
     str | None, typer.Option("--rating", metavar="COLUMN", help="Column with the ratings.")
 ]
 TimeColumn = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="Column with the times.")]
+Unit = Annotated[str, typer.Option(help="Who is protected: user (all of somebody's ratings) or rating.")]
+Adjacency = Annotated[
+    str,
+    typer.Option(
+        help="Compared with what: empty (the ratings become nothing), replace (any others), "
+        "value (other values; who rated what is public)."
+    ),
+]

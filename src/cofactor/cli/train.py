@@ -190,6 +190,6 @@ def _tell(run: "Run", folder: Path, *, as_json: bool) -> None:
     size = f"{data['ratings']:,} ratings by {data['users']:,} users of {data['items']:,} items"
     print_line(f"{size}, {data['scale']}; {run.model} in {run.seconds:.1f} s")
     print_scores(facts["scores"])
-    print_line(facts["guarantee"]["statement"], RED)
+    print_line(str(run.guarantee), "" if run.guarantee.holds else RED)
     next_words = ("cofactor", "recommend", str(folder), "--user", str(run.model.user_ids[0]))
     print_line(f"Saved in {folder}. Next: {shlex.join(next_words)}")

@@ -13,8 +13,9 @@ from typing import Any
 
 from cofactor.data.ids import Id
 from cofactor.data.ratings import Ratings
-from cofactor.errors import RunError
+from cofactor.errors import ConfigError, RunError
 from cofactor.factors.model import Factors
+from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Progress
 
 FORMAT = 1
@@ -22,7 +23,7 @@ FORMAT = 1
 
 _FACTS = ("created", "seconds", "recipe", "seed", "data", "guarantee", "scores")
 
-NOT_PRIVATE = "Not private: the ratings were pooled in one place and no noise was added."
+NOT_PRIVATE = Guarantee.nothing("Not private: the ratings were pooled in one place and no noise was added.")
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,8 @@ class Run:
     events: tuple[Progress, ...] = ()
     scores: Mapping[str, Any] = field(default_factory=dict)
     """Errors by name, each with its interval, if they were measured."""
-
-    @property
-    def guarantee(self) -> dict[str, Any]:
-        """What is promised about privacy; a pooled run promises nothing."""
-        return {"holds": False, "epsilon": None, "delta": None, "statement": NOT_PRIVATE}
+    guarantee: Guarantee = NOT_PRIVATE
+    """What is promised about privacy; a pooled run promises nothing."""
 
     def with_scores(self, scores: Mapping[str, Any]) -> "Run":
         """Return the same run with measured scores beside it."""
@@ -79,7 +77,7 @@ class Run:
             "recipe": dict(self.recipe),
             "seed": self.seed,
             "data": asdict(self.data),
-            "guarantee": self.guarantee,
+            "guarantee": self.guarantee.as_json(),
             "scores": dict(self.scores),
             "versions": {name: version(name) for name in ("cofactor", "numpy", "numba")}
             | {"python": platform.python_version()},
@@ -124,8 +122,9 @@ class Run:
                 seconds=facts["seconds"],
                 events=tuple(Progress(**json.loads(line)) for line in lines),
                 scores=facts["scores"],
+                guarantee=Guarantee.from_json(facts["guarantee"]),
             )
-        except (KeyError, TypeError, ValueError, OSError) as error:
+        except (KeyError, TypeError, ValueError, OSError, ConfigError) as error:
             why = f"{type(error).__name__}: {error}"
             raise RunError(f"{folder}: the run folder is damaged ({why}). Train again.") from None
 

@@ -60,8 +60,8 @@ class Budget:
         found = []
         if self.epsilon > LARGE_EPSILON:
             found.append(
-                f"epsilon {self.epsilon:g} is above {LARGE_EPSILON:g}: somebody who guesses between two "
-                f"possibilities may be right in {self.odds:.4%} of cases, so this promises next to nothing."
+                f"epsilon {self.epsilon:g} is above {LARGE_EPSILON:g}, which promises next to nothing. "
+                + odds_words(self.epsilon, self.delta)
             )
         if units and self.delta >= 1 / units:
             found.append(
@@ -74,3 +74,13 @@ class Budget:
 def odds(epsilon: float, delta: float) -> float:
     """Return (e^epsilon + delta) / (1 + e^epsilon): how often a guesser with even prior odds is right."""
     return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
+
+
+def odds_words(epsilon: float, delta: float) -> str:
+    """Say what the odds mean, never rounded towards safety."""
+    right = odds(epsilon, delta)
+    if right > 0.999:
+        share = f"all but one in {max(1 / (1 - right), 1):.3g} cases" if right < 1 else "all cases"
+    else:
+        share = f"at most {math.ceil(right * 1000) / 10:.1f}% of cases"
+    return f"Somebody who guesses which of two equally likely possibilities is true can be right in {share}."

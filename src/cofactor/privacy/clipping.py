@@ -23,10 +23,10 @@ SMALLEST, LARGEST = 1e-30, 1e30
 """Limits outside this range would meet the ends of floating point."""
 LARGEST_VALUE = 1e140
 """Sums of a billion squares of such numbers are still finite."""
-STEPS = 2**36
-"""Into how many steps the limit is divided where contributions are added up."""
-MOST_UNITS = 2**26
-"""So many contributions of `STEPS` steps fit into 63 bits."""
+STEP_BITS = 37
+"""Contributions are added up in steps of which a limit has fewer than 2^37."""
+MOST_UNITS = 2 ** (63 - STEP_BITS)
+"""So many contributions fit into 63 bits."""
 
 
 def clipped_embeddings(rows: ArrayLike, largest_rating: float) -> NDArray[np.float32]:
@@ -54,8 +54,8 @@ def clipped_sum(
     """Add up what groups of rows contribute to a table, after shortening each group's whole contribution.
 
     Group g has rows ptr[g] to ptr[g + 1]; each is added to the table's row `places[...]`. Contributions are
-    added in whole steps of the limit, which no order of summation can round: two sums that differ in one
-    group differ by that group's contribution, however many others there are.
+    added as whole numbers of small steps, so the sum itself is exact: two sums that differ in one group
+    differ by that group's contribution, however many others there are.
     """
     one_of(("l1", "l2"), norm=norm)
     whole(place_count=place_count)
@@ -66,9 +66,11 @@ def clipped_sum(
         raise ConfigError(
             f"one sum takes at most {MOST_UNITS:,} units, got {len(groups) - 1:,}. Add up parts."
         )
+    step = math.ldexp(1.0, math.frexp(limit)[1] - STEP_BITS)
     total = np.zeros((place_count, table.shape[1]), np.int64)
-    _add_clipped(table, groups, _checked_places(places, len(table), place_count), limit, norm == "l1", total)
-    return total.astype(np.float64) * (limit / STEPS)
+    rows_of = _checked_places(places, len(table), place_count)
+    _add_clipped(table, groups, rows_of, limit * (1 - MARGIN), step, norm == "l1", total)
+    return total.astype(np.float64) * step
 
 
 def clipped_whole(rows: ArrayLike, limit: float, norm: Literal["l1", "l2", "max"]) -> NDArray[np.int64]:
@@ -134,10 +136,11 @@ def checked_whole(name: str, values: ArrayLike, dimensions: int | None = None) -
     return found.astype(np.int64)
 
 
-def checked_groups(ptr: ArrayLike, count: int) -> Offsets:
-    """Return group boundaries: from 0 to the number of entries, never falling."""
+def checked_groups(ptr: ArrayLike, count: int | None = None) -> Offsets:
+    """Return group boundaries: from 0 to the number of entries, if that is known, and never falling."""
     found = checked_whole("ptr", ptr, dimensions=1)
-    if len(found) == 0 or found[0] != 0 or found[-1] != count or np.any(np.diff(found) < 0):
+    rises = len(found) > 0 and found[0] == 0 and bool(np.all(np.diff(found) >= 0))
+    if not rises or count not in (None, found[-1]):
         raise ConfigError("ptr must start at 0, never fall, and end at the number of entries.")
     return found
 
@@ -180,12 +183,17 @@ def _projected(rows: Reals, limit: float) -> NDArray[np.float32]:
 
 @kernel
 def _add_clipped(
-    rows: Reals, ptr: Offsets, places: Offsets, limit: float, absolute: bool, total: NDArray[np.int64]
+    rows: Reals,
+    ptr: Offsets,
+    places: Offsets,
+    limit: float,
+    step: float,
+    absolute: bool,
+    total: NDArray[np.int64],
 ) -> None:
-    """Add each group's contribution to the total, in steps of limit / STEPS, rounding towards zero."""
+    """Add each group's contribution to the total, in whole steps, rounding towards zero."""
     own = np.zeros(total.shape, np.float64)
     is_touched, touched = np.zeros(len(total), np.bool_), np.empty(len(total), np.int64)
-    room = limit * (1 - MARGIN)
     for group in range(ptr.size - 1):
         count = 0
         for at in range(ptr[group], ptr[group + 1]):
@@ -196,7 +204,7 @@ def _add_clipped(
             for k in range(rows.shape[1]):
                 own[place, k] += rows[at, k]
         length = _length(own, touched[:count], absolute)
-        scale = (1.0 if length <= room else room / length) * (STEPS / limit)
+        scale = (1.0 if length <= limit else limit / length) / step
         for place in touched[:count]:
             is_touched[place] = False
             for k in range(rows.shape[1]):

@@ -51,6 +51,9 @@ class Mechanism(Protocol):
     def scaled(self, factor: float) -> Self:
         """Return the same mechanism with `factor` times the noise."""
 
+    def check(self, bound: Bound) -> None:
+        """Refuse a bound that this noise is not made for."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
@@ -76,6 +79,7 @@ class Event:
     """Whether the noise came from SecureRandom."""
 
     def __post_init__(self) -> None:
+        self.mechanism.check(self.bound)
         whole(dimension=self.dimension, count=self.count)
         if self.slack is not None:
             fraction(slack=self.slack)

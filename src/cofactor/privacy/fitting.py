@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from cofactor.errors import CofactorError
 from cofactor.privacy.events import Event
+from cofactor.privacy.statement import rounded_up
 
 Fits = Callable[[Sequence[Event]], bool]
 
@@ -30,7 +31,8 @@ def told_apart(epsilon: float, allowed: float) -> tuple[str, str]:
     if math.isinf(epsilon):
         return "infinity", words
     decimals = next((n for n in range(2, 12) if round(epsilon, n) > allowed), 12)
-    return f"{math.ceil(epsilon * 10**decimals) / 10**decimals:.{decimals}f}", words
+    steps = math.ceil(round(epsilon * 10**decimals, 6))
+    return f"{steps / 10**decimals:.{decimals}f}", words
 
 
 def advice(events: Sequence[Event], fits: Fits) -> str:
@@ -85,14 +87,8 @@ def fits_with(factor: float, events: Sequence[Event], fits: Fits) -> bool:
 def _in_words(factor: float, events: Sequence[Event]) -> str:
     multiplier = getattr(events[0].mechanism, "noise_multiplier", None)
     if len(events) == 1 and multiplier is not None:
-        return f"noise_multiplier >= {_rounded_up(factor * multiplier)}"
-    return f"{_rounded_up(factor)} times the noise"
-
-
-def _rounded_up(value: float) -> str:
-    """Write three digits, never less than the value: more noise costs less."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.ceil(value / unit) * unit:.3g}"
+        return f"noise_multiplier >= {rounded_up(factor * multiplier)}"
+    return f"{rounded_up(factor)} times the noise"
 
 
 def _first(events: Sequence[Event], releases: int) -> list[Event]:

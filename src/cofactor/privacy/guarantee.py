@@ -1,15 +1,214 @@
-"""`Guarantee`: what may be said about privacy, with everything that it rests on, in words one can sign."""
+"""`Guarantee`: what may be said about privacy, and all that it rests on, in words that one can sign."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cofactor.privacy import words
-from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
-from cofactor.privacy.entries import Period
+from cofactor.config import from_table, not_negative, one_of
+from cofactor.errors import ConfigError
+from cofactor.privacy import statement
+from cofactor.privacy.budget import ADJACENCIES, UNITS, Adjacency, Budget, Unit, odds
+from cofactor.privacy.entries import RENEWED, Period
 from cofactor.privacy.events import Event
 from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian
-from cofactor.privacy.words import Assumption
 
+EVERYONE = ("everyone who sees what was released",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumption:
+    """Something that a guarantee needs and no arithmetic can prove."""
+
+    what: str
+    """What is assumed: a clause that follows "that"."""
+    met: str
+    """How it was met: a clause of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """Numbers, and who they hold for, against whom, and as long as what is true."""
+
+    epsilon: float | None = None
+    """What all releases cost; None if nothing is promised."""
+    delta: float | None = None
+    unit: Unit | None = None
+    adjacency: Adjacency | None = None
+    budget_epsilon: float | None = None
+    """The most that epsilon was allowed to be."""
+    per: Period | None = None
+    """How often the budget is renewed: never, if None."""
+    releases: int = 0
+    """How many noisy releases there were."""
+    against: tuple[str, ...] = ()
+    """Who cannot learn more: "the coordinator", "other parties", "everyone who sees the model"."""
+    covers: tuple[str, ...] = ()
+    """Sentences."""
+    does_not_cover: tuple[str, ...] = ()
+    """Sentences."""
+    assumptions: tuple[Assumption, ...] = ()
+    why_not: tuple[str, ...] = ()
+    """Sentences: why the guarantee does not hold."""
+    warnings: tuple[str, ...] = ()
+    """Sentences: it holds, but is weaker than its reader may think."""
+    accountant: str | None = None
+    """How epsilon was reckoned, and by which library."""
+    renyi: float | None = None
+    """What the Renyi accountant proves, for comparison; None if nothing."""
+    secure_noise: bool | None = None
+    """Whether nobody can foresee or repeat the noise; None where there was none."""
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta", "budget_epsilon", "renyi"):
+            if getattr(self, name) is not None:
+                not_negative(**{name: getattr(self, name)})
+        for name, choices in (("unit", UNITS), ("adjacency", ADJACENCIES), ("per", tuple(RENEWED))):
+            if getattr(self, name) is not None:
+                one_of(choices, **{name: getattr(self, name)})
+        if self.epsilon is None and not self.why_not:
+            raise ConfigError("a guarantee without epsilon must say why.")
+        if self.epsilon is not None and None in (self.delta, self.unit, self.adjacency):
+            raise ConfigError("a guarantee with epsilon needs delta, unit and adjacency, too.")
+        if self.secure_noise is False and not self.why_not:
+            raise ConfigError("a guarantee with insecure noise cannot hold.")
+
+    @classmethod
+    def nothing(cls, reason: str) -> "Guarantee":
+        """Promise nothing, and say why in a sentence."""
+        return cls(why_not=(reason,))
+
+    @classmethod
+    def of(
+        cls,
+        events: Iterable[Event],
+        budget: Budget,
+        *,
+        against: Sequence[str] = EVERYONE,
+        covers: Sequence[str] = (),
+        does_not_cover: Sequence[str] = (),
+        assumptions: Sequence[Assumption] = (),
+        shared_units: bool = True,
+        units: int | None = None,
+        per: Period | None = None,
+    ) -> "Guarantee":
+        """Reckon what releases cost and collect what that rests on.
+
+        `shared_units` is False if no user is at two parties: then a user only loses what one of them
+        releases. `units` is how many users (or ratings) there are, if that may be known.
+        """
+        from cofactor.privacy import accountant  # it takes a second to load
+
+        released = list(events)
+        compose = accountant.spent if shared_units else accountant.spent_apart
+        total = compose(released, budget.delta, unit=budget.unit, adjacency=budget.adjacency)
+        return cls(
+            epsilon=_finite(total.epsilon),
+            delta=budget.delta,
+            unit=budget.unit,
+            adjacency=budget.adjacency,
+            budget_epsilon=budget.epsilon,
+            per=per,
+            releases=sum(event.count for event in released),
+            against=tuple(against),
+            covers=tuple(covers),
+            does_not_cover=tuple(does_not_cover),
+            assumptions=(*assumptions_of(released), *assumptions),
+            why_not=tuple(_why_not(released, total.epsilon, budget)),
+            warnings=tuple(budget.concerns(units)),
+            accountant=f"{total.method}, dp-accounting {version('dp-accounting')}",
+            renyi=_finite(total.renyi),
+            secure_noise=all(event.secure for event in released),
+        )
+
+    @property
+    def holds(self) -> bool:
+        """Whether it may be relied on."""
+        return self.epsilon is not None and not self.why_not
+
+    @property
+    def odds(self) -> float | None:
+        """How often somebody who guesses between two equally likely possibilities is right at best."""
+        if self.epsilon is None or self.delta is None:
+            return None
+        return odds(self.epsilon, self.delta)
+
+    def __str__(self) -> str:
+        """Say all of it in one paragraph."""
+        return statement.paragraph(self)
+
+    def markdown(self) -> str:
+        """Say all of it in Markdown, point by point."""
+        return statement.markdown(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a table for JSON; `statement` is the paragraph."""
+        derived = {"holds": self.holds, "odds": self.odds, "statement": str(self)}
+        return derived | asdict(self)
+
+    @classmethod
+    def from_json(cls, table: Mapping[str, Any]) -> "Guarantee":
+        """Read what `as_json` wrote, or the few words that run folders held before there was any privacy."""
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"guarantee must be a table, got {table!r}.")
+        if "why_not" not in table:
+            return cls.nothing(str(table.get("statement", "Nothing is known about privacy.")))
+        known = {field.name for field in fields(cls)} - {"assumptions"}
+        given = {name: value for name, value in table.items() if name in known and value is not None}
+        stated = [from_table(Assumption, each, "assumption") for each in table.get("assumptions", ())]
+        read: Guarantee = from_table(cls, {**given, "assumptions": tuple(stated)}, "guarantee")
+        if read.holds != table.get("holds"):
+            raise ConfigError("guarantee contradicts itself: it was changed after it was written.")
+        return read
+
+
+def assumptions_of(events: Iterable[Event]) -> list[Assumption]:
+    """Return what the arithmetic of these events takes for granted."""
+    mechanisms = {event.mechanism for event in events}
+    found = []
+    if not all(mechanism.exact for mechanism in mechanisms):
+        found.append(REAL_NUMBERS)
+    if any(isinstance(mechanism, SampledGaussian) for mechanism in mechanisms):
+        found.append(SECRET_SAMPLING)
+    honest = [mechanism.participants for mechanism in mechanisms if isinstance(mechanism, PoissonBinomial)]
+    if honest:
+        found.append(enough_honest(max(honest)))
+    return found
+
+
+REAL_NUMBERS = Assumption(
+    what="computing with real numbers to finite precision gives nothing away (Mironov 2012)",
+    met="noise with 24 significant bits is added in 64-bit arithmetic, and the result is rounded to a grid "
+    "of 1/16 to 1/32 of the noise's size",
+)
+SECRET_SAMPLING = Assumption(
+    what="nobody learns who was sampled",
+    met="each party samples by itself, by chance that nobody can foresee, and sends only noisy sums",
+)
+
+
+def enough_honest(participants: int) -> Assumption:
+    """Return what noise that is spread over participants needs."""
+    return Assumption(
+        what=f"at least {participants:,} of those who add to a sum are honest",
+        met="a sum of fewer participants is not opened; that so many of them are honest is taken on trust",
+    )
+
+
+def _why_not(events: list[Event], epsilon: float, budget: Budget) -> Iterable[str]:
+    insecure = dict.fromkeys(f"{event.what} by {event.by}" for event in events if not event.secure)
+    if insecure:
+        first = next(iter(insecure))
+        more = f" (and of {len(insecure) - 1} more)" if len(insecure) > 1 else ""
+        yield (
+            f"The noise of {first}{more} came from InsecureRandom: whoever knows the seed can take it off."
+        )
+    if math.isinf(epsilon):
+        yield f"No finite epsilon can be proved with delta {budget.delta:g}."
+    elif epsilon > budget.epsilon * (1 + 1e-9):
+        yield f"Epsilon is above the {budget.epsilon:g} that the budget allows."
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

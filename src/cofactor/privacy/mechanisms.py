@@ -45,11 +45,14 @@ class _Mechanism:
 
     def event(self, bound: Bound, *, dimension: int, random: Random, what: str, by: str, to: str) -> Event:
         """Return the record of a release under this bound."""
-        if bound.norm != self.norm:
-            raise ConfigError(f"{type(self).__name__} needs a bound in {self.norm}, got one in {bound.norm}.")
         return Event(
             what=what, by=by, to=to, mechanism=self, bound=bound, dimension=dimension, secure=random.secure
         )
+
+    def check(self, bound: Bound) -> None:
+        """Refuse a bound that this noise is not made for."""
+        if bound.norm != self.norm:
+            raise ConfigError(f"{type(self).__name__} needs a bound in {self.norm}, got one in {bound.norm}.")
 
     def noisy(self, bounded: Bounded, random: Random) -> Values:
         """Return the value with noise; its event is the caller's to keep."""
@@ -72,9 +75,13 @@ class _Additive(_Mechanism):
 
     def noise_size(self, bound: Bound) -> float:
         """Return the size of the noise in the units of the value."""
+        return self.noise_multiplier * bound.size
+
+    def check(self, bound: Bound) -> None:
+        """Refuse another norm, and a bound below which there is no whole number."""
+        super().check(bound)
         if self.exact and bound.size < 1:
             raise ConfigError(f"whole numbers cannot be bounded by {bound.size:g}. Scale them up first.")
-        return self.noise_multiplier * bound.size
 
     def scaled(self, factor: float) -> Self:
         """Return the same mechanism with `factor` times the noise."""
@@ -110,14 +117,14 @@ class SampledGaussian(Gaussian):
         """Return the numbers of the units that take part. They must stay secret."""
         return noise.chosen(units, self.sampling, random)
 
-    def event(self, bound: Bound, *, dimension: int, random: Random, what: str, by: str, to: str) -> Event:
-        """Return the record of a release; the bound is what one chosen unit contributes at most."""
+    def check(self, bound: Bound) -> None:
+        """Refuse all but the most that one chosen unit contributes."""
+        super().check(bound)
         if bound.adjacency != "empty":
             raise ConfigError(
                 f'a sampled sum needs a bound for adjacency "empty", got "{bound.adjacency}". State the most '
                 "that one unit contributes; the accountant converts to other adjacencies."
             )
-        return super().event(bound, dimension=dimension, random=random, what=what, by=by, to=to)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,96 +1,241 @@
-"""Noise (interim: slow, to be replaced within the hour)."""
+"""Noise for mechanisms. Every call takes a fresh key, and no other source of chance.
 
+Whole numbers follow their law to within 2^-100 in total variation; probabilities are rounded towards privacy.
+Real numbers are floating-point numbers, whose digits can tell more than their law (Mironov 2012): whoever
+releases a sum with real noise rounds it with `snapped`.
+"""
+
+import math
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.randomness import Random
+from cofactor import chacha
+from cofactor.config import fraction, not_negative, positive, whole
+from cofactor.errors import ConfigError
+from cofactor.privacy import tables
+from cofactor.privacy.gaussian_kernels import fill_gaussian
+from cofactor.privacy.integer_kernels import look_up, toss_coins
+from cofactor.randomness import Key, Random
 
 Shape = int | tuple[int, ...]
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_SMALLEST, _LARGEST = 1e-30, 1e30
+"""Sizes of real noise between which no number of any use is lost to the range of float32."""
+_MOST_TRIALS = 2**16 - 1
+_ANSWERS_AT_ONCE = 2**20
+_FULL = 2**64
 
 
-def _rng(random: Random) -> np.random.Generator:
-    return np.random.default_rng(random.new_key())
+def gaussian(
+    shape: Shape, deviation: float, random: Random, *, rounds: int = chacha.ROUNDS
+) -> NDArray[np.float32]:
+    """Return normal numbers; they reach 9.4 deviations. `rounds` of ChaCha: 12 or 20."""
+    _refuse_extreme(deviation=deviation)
+    size = np.float32(deviation)
+    if size < deviation:
+        size = np.nextafter(size, np.float32(np.inf))
+    out = np.empty(shape, np.float32)
+    fill_gaussian(out.reshape(-1), random.new_key(), np.uint64(0), size, rounds)
+    return out
 
 
-def gaussian(shape: Shape, deviation: float, random: Random) -> NDArray[np.float32]:
-    """Interim."""
-    return (_rng(random).standard_normal(shape) * deviation).astype(np.float32)
+def laplace(shape: Shape, scale: float, random: Random) -> Reals:
+    """Return Laplace numbers: density exp(-|x| / scale) / (2 scale)."""
+    _refuse_extreme(scale=scale)
+    words = _words(_count(shape), random.new_key())
+    sign = 1.0 - 2.0 * (words & np.uint64(1)).astype(np.float64)
+    return (scale * sign * _minus_logarithm(words >> np.uint64(1))).reshape(shape)
 
 
-def laplace(shape: Shape, scale: float, random: Random) -> NDArray[np.float64]:
-    """Interim."""
-    return _rng(random).laplace(0, scale, shape)
+def exponential(shape: Shape, random: Random) -> Reals:
+    """Return exponential numbers of mean 1."""
+    words = _words(_count(shape), random.new_key())
+    return _minus_logarithm(words >> np.uint64(1)).reshape(shape)
 
 
-def exponential(shape: Shape, random: Random) -> NDArray[np.float64]:
-    """Interim."""
-    return _rng(random).exponential(1, shape)
+def _minus_logarithm(words: NDArray[np.uint64]) -> Reals:
+    """Return -ln u for u = (word + 1/2) / 2^63, of words with 63 bits."""
+    beyond = np.uint64(2**63 - 1) - words
+    # Near u = 1 only 1 - u still has its small digits.
+    below_half = -np.log((np.minimum(words, beyond) + 0.5) * 2.0**-63)
+    above_half = -np.log1p(-(np.minimum(words, beyond) + 0.5) * 2.0**-63)
+    return np.where(words < beyond, below_half, above_half)
 
 
-def snapped(values: NDArray[Any], size: float) -> NDArray[np.float64]:
-    """Interim."""
-    grid = 2.0 ** np.floor(np.log2(size / 16))
-    return np.asarray(np.round(np.asarray(values, np.float64) / grid) * grid)
+def snapped(values: NDArray[Any], size: float) -> Reals:
+    """Round to multiples of a power of two between 1/32 and 1/16 of the noise's size, its upper end included.
+
+    Rounding cannot weaken a guarantee; it removes the digits in which floating-point noise shows its origin.
+    """
+    _refuse_extreme(size=size)
+    grid = math.ldexp(1.0, math.frexp(size)[1] - 5)
+    steps = np.rint(np.asarray(values, np.float64) / grid)
+    if not np.all(np.abs(steps) < 2.0**52):
+        raise ConfigError(
+            f"some values are so large that noise of size {size:g} vanishes in their rounding, or no numbers. "
+            "Subtract a public constant, or bound them."
+        )
+    # Adding 0 makes -0 a 0: its sign would tell the side that it was rounded from.
+    return np.asarray(steps * grid + 0.0)
 
 
-def chosen(units: int, probability: float, random: Random) -> NDArray[np.int64]:
-    """Interim."""
-    return np.flatnonzero(_rng(random).random(units) < probability)
+def chosen(units: int, probability: float, random: Random) -> Integers:
+    """Return the numbers below `units` of those who take part, each by a coin of its own (Poisson sampling).
+
+    The probability is rounded down to a multiple of 2^-64.
+    """
+    not_negative(units=units)
+    fraction(probability=probability)
+    limit = np.uint64(int(math.ldexp(probability, 64)))
+    return np.flatnonzero(_words(units, random.new_key()) < limit)
 
 
-def discrete_laplace(shape: Shape, scale: float, random: Random) -> NDArray[np.int64]:
-    """Interim."""
-    rng, p = _rng(random), -np.expm1(-1 / scale)
-    return rng.geometric(p, shape) - rng.geometric(p, shape)
+def discrete_gaussian(shape: Shape, sigma: float, random: Random) -> Integers:
+    """Return whole numbers with P(k) ~ exp(-k^2 / (2 sigma^2))."""
+    return _drawn(tables.discrete_gaussian(float(sigma)), shape, random)
 
 
-def discrete_gaussian(shape: Shape, sigma: float, random: Random) -> NDArray[np.int64]:
-    """Interim."""
-    reach = int(15 * sigma) + 2
-    k = np.arange(-reach, reach + 1)
-    w = np.exp(-(k**2) / (2 * sigma**2))
-    return _rng(random).choice(k, size=shape, p=w / w.sum())
+def discrete_laplace(shape: Shape, scale: float, random: Random) -> Integers:
+    """Return whole numbers with P(k) ~ exp(-|k| / scale)."""
+    return _drawn(tables.discrete_laplace(float(scale)), shape, random)
 
 
-def skellam(shape: Shape, variance: float, random: Random) -> NDArray[np.int64]:
-    """Interim."""
-    rng = _rng(random)
-    return rng.poisson(variance / 2, shape) - rng.poisson(variance / 2, shape)
+def skellam(shape: Shape, variance: float, random: Random) -> Integers:
+    """Return differences of two Poisson numbers of mean variance / 2."""
+    return _drawn(tables.skellam(float(variance)), shape, random)
 
 
-def polya_share(shape: Shape, scale: float, parties: int, random: Random) -> NDArray[np.int64]:
-    """Interim."""
-    rng, p = _rng(random), -np.expm1(-1 / scale)
-    return rng.negative_binomial(1 / parties, p, shape) - rng.negative_binomial(1 / parties, p, shape)
+def polya_share(shape: Shape, scale: float, parties: int, random: Random) -> Integers:
+    """Return one party's share: the sum of `parties` independent ones is discrete Laplace with that scale."""
+    count = _count(shape)
+    pair = _drawn(tables.polya(float(scale), parties), (2, count), random)
+    return (pair[0] - pair[1]).reshape(shape)
 
 
-def published_laplace_share(
-    common: NDArray[np.float64], scale: float, parties: int, random: Random
-) -> NDArray[np.float64]:
-    """Interim."""
-    return scale * np.sqrt(2 * common / parties) * _rng(random).standard_normal(np.shape(common))
+def published_laplace_share(common: Reals, scale: float, parties: int, random: Random) -> Reals:
+    """Return one party's share of Laplace noise as HDPMF publishes it; it does not protect.
+
+    `parties` shares with the same `common` numbers, drawn with `exponential`, add up to Laplace noise:
+    scale sqrt(2 h) N(0, 1). But whoever knows `common`, as every party must, sees plain normal noise, hardly
+    any where h is small; and a single share is smaller than the noise that was promised. For reproducing the
+    paper's tables only; `polya_share` is what protects.
+    """
+    _refuse_extreme(scale=scale)
+    whole(parties=parties)
+    normal = gaussian(np.shape(common), 1.0, random).astype(np.float64)
+    return np.asarray(scale * np.sqrt(2 * np.asarray(common) / parties) * normal)
 
 
 def poisson_binomial(shares: NDArray[Any], trials: int, theta: float, random: Random) -> NDArray[np.int32]:
-    """Interim."""
-    return _rng(random).binomial(trials, np.clip(0.5 + theta * shares, 0.5 - theta, 0.5 + theta)).astype(np.int32)
+    """Return how many of `trials` coins fell heads for each share in [-1, 1].
+
+    The probability of heads is 1/2 + theta share, to within 2^-32 and never beyond 1/2 +- theta.
+    """
+    whole(trials=trials)
+    if trials > _MOST_TRIALS or not 0 < theta < 0.5:
+        raise ConfigError(
+            f"trials must be at most {_MOST_TRIALS} and theta between 0 and 1/2, got {trials} and {theta}."
+        )
+    flat = np.ascontiguousarray(shares, np.float64).reshape(-1)
+    out = np.empty(flat.size, np.int32)
+    if not toss_coins(out, flat, trials, theta, random.new_key()):
+        raise ConfigError("every share must lie within [-1, 1]. Clip the values to their bound first.")
+    return out.reshape(np.shape(shares))
 
 
-def randomized_response(
-    values: NDArray[Any], choices: int, epsilon: float, random: Random
-) -> NDArray[np.int64]:
-    """Interim."""
-    rng = _rng(random)
-    truth = rng.random(np.shape(values)) < 1 / (1 + (choices - 1) * np.exp(-epsilon))
-    other = (values + rng.integers(1, choices, np.shape(values))) % choices
-    return np.where(truth, values, other).astype(np.int64)
+def randomized_response(values: NDArray[Any], choices: int, epsilon: float, random: Random) -> Integers:
+    """Return the true answer or any other one, at most exp(epsilon) times less likely than the truth."""
+    answers = _answers(values, choices)
+    truth, other = response_weights(choices, epsilon)
+    words = _words(answers.size, random.new_key()).reshape(answers.shape)
+    lie = ((words - np.uint64(truth)) // np.uint64(other)).astype(np.int64)
+    return np.where(words < np.uint64(truth), answers, lie + (lie >= answers))
+
+
+def response_weights(choices: int, epsilon: float) -> tuple[int, int]:
+    """Return how many of 2^64 equally likely words mean the truth, and how many each other answer.
+
+    Their ratio is at most exp(epsilon), and as near to it as whole numbers allow.
+    """
+    positive(epsilon=epsilon)
+    with localcontext() as context:
+        context.prec = 60
+        # Beyond 64 the words are too few anyway.
+        most = min(Decimal(epsilon), Decimal(64)).exp().next_minus()
+        other = math.ceil(_FULL / (most + choices - 1))
+    truth = _FULL - (choices - 1) * other
+    if truth < other:
+        raise ConfigError(f"epsilon {epsilon:g} is too small for {choices} answers: all would be equally likely.")
+    return truth, other
 
 
 def unary_encoding(
     values: NDArray[Any], choices: int, kept: float, raised: float, random: Random
 ) -> NDArray[np.uint8]:
-    """Interim."""
-    own = np.asarray(values)[..., None] == np.arange(choices)
-    return (_rng(random).random(own.shape) < np.where(own, kept, raised)).astype(np.uint8)
+    """Return a row of bits for each answer: the truth's is 1 with probability `kept`, others with `raised`.
+
+    Both are rounded towards each other, by more than the error of a float, so that no row tells more.
+    """
+    answers = _answers(values, choices).reshape(-1)
+    high, low = bit_limits(kept, raised)
+    out = np.empty((answers.size, choices), np.uint8)
+    key, rows = random.new_key(), max(1, _ANSWERS_AT_ONCE // choices)
+    for part, start in enumerate(range(0, answers.size, rows)):
+        some = answers[start : start + rows]
+        words = _words(some.size * choices, key, part).reshape(-1, choices)
+        out[start : start + rows] = words < np.uint64(low)
+        own = words[np.arange(some.size), some] < np.uint64(high)
+        out[np.arange(start, start + some.size), some] = own
+    return out.reshape((*np.shape(values), choices))
+
+
+def bit_limits(kept: float, raised: float) -> tuple[int, int]:
+    """Return how many of 2^64 words make the truth's bit a 1, and how many any other: rounded to each other."""
+    fraction(kept=kept, raised=raised)
+    high = math.floor(math.ldexp(kept * (1 - 2.0**-50), 64))
+    low = math.ceil(math.ldexp(raised * (1 + 2.0**-50), 64))
+    if low > high:
+        raise ConfigError(f"kept must exceed raised, got {kept:g} and {raised:g}.")
+    return high, low
+
+
+def _answers(values: NDArray[Any], choices: int) -> Integers:
+    whole(choices=choices)
+    answers = np.asarray(values)
+    if choices < 2 or not np.issubdtype(answers.dtype, np.integer):
+        raise ConfigError(f"answers must be whole numbers, of at least 2 choices; got {answers.dtype}, {choices}.")
+    if np.any(answers < 0) or np.any(answers >= choices):
+        raise ConfigError(f"every answer must be a number from 0 to {choices - 1}. Number the answers from 0.")
+    return answers.astype(np.int64)
+
+
+def _drawn(table: tables.Table, shape: Shape, random: Random) -> Integers:
+    out = np.empty(shape, np.int64)
+    look_up(
+        out.reshape(-1), random.new_key(), table.high, table.low, table.guide,
+        np.uint64(table.shift), table.smallest,
+    )  # fmt: skip
+    return out
+
+
+def _words(count: int, key: Key, part: int = 0) -> NDArray[np.uint64]:
+    """Return uniform words of 64 bits; each part has a range of 2^32 blocks to itself."""
+    words = np.empty(2 * count, np.uint32)
+    chacha.fill(words, key, np.uint64(0), np.uint64(part) << np.uint64(32), chacha.ROUNDS)
+    return words.view(np.uint64)
+
+
+def _count(shape: Shape) -> int:
+    return math.prod(shape) if isinstance(shape, tuple) else shape
+
+
+def _refuse_extreme(**settings: float) -> None:
+    positive(**settings)
+    for name, value in settings.items():
+        if not _SMALLEST <= value <= _LARGEST:
+            raise ConfigError(f"{name} must lie between 1e-30 and 1e30, got {value:g}. Rescale the values.")

@@ -26,9 +26,7 @@ class Release:
 
     def __post_init__(self) -> None:
         whole(dimension=self.dimension, times=self.times)
-        if self.bound.norm != self.mechanism.norm:
-            name = type(self.mechanism).__name__
-            raise ConfigError(f"{name} needs a bound in {self.mechanism.norm}, got one in {self.bound.norm}.")
+        self.mechanism.check(self.bound)
 
 
 @dataclass(frozen=True, kw_only=True)

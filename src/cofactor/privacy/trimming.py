@@ -13,39 +13,37 @@ from cofactor.chacha import ROUNDS, fill
 from cofactor.compiled import kernel
 from cofactor.config import whole
 from cofactor.errors import ConfigError
-from cofactor.privacy.clipping import MARGIN, Offsets, checked_groups, checked_limit, checked_reals
+from cofactor.privacy.clipping import MARGIN, Offsets, Reals, checked_groups, checked_limit, checked_reals
 from cofactor.randomness import Key, Random
 
 
 def trimmed(ptr: ArrayLike, most: int, random: Random) -> NDArray[np.bool_]:
     """Choose at most `most` entries of each user, all sets of that size equally likely."""
     whole(most=most)
-    return _chosen(_groups(ptr), most, random.new_key())
+    return _chosen(checked_groups(ptr), most, random.new_key())
 
 
 def weights(
     ptr: ArrayLike, *, least: float = 1.0, importance: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Weigh each user's entries such that the squares of the weights sum to less than 1, in float32 too.
+    """Weigh each user's entries such that the squares of a user's weights sum to less than 1, in float32 too.
 
-    Equal weights by default, as many as the user has entries; users with fewer than `least` entries weigh
-    less than others. With `importance`, public numbers for each entry such as those of its item, weights are
-    in proportion to them, and `least` is compared with the sum of their squares.
+    By default each entry weighs 1 / sqrt(max(count, least)), where count is how many the user has: `least`
+    keeps users with very few entries from speaking louder than others. With `importance`, public numbers for
+    each entry such as those of its item, weights are in proportion to them, and the sum of their squares
+    takes the place of the count.
 
-    Entries that land in different rows, each of length 1 at most, then sum to a length below 1. Entries that
-    land in the same row do not: trim them.
+    Terms of length 1 that land in different rows then add up to a length below 1 for each user. Terms that
+    land in the same row can add up to more: trim those.
     """
     least = checked_limit("least", least)
-    groups = _groups(ptr)
-    entries = np.ones(groups[-1]) if importance is None else checked_reals("importance", importance, 1)
+    groups = checked_groups(ptr)
+    entries: Reals = np.ones(groups[-1])
+    if importance is not None:
+        entries = checked_reals("importance", importance, dimensions=1)
     if len(entries) != groups[-1]:
         raise ConfigError("importance must have one number for each entry.")
     return _weighed(groups, entries, least)
-
-
-def _groups(ptr: ArrayLike) -> Offsets:
-    ends = np.asarray(ptr).reshape(-1)[-1:]
-    return checked_groups(ptr, ends[0] if len(ends) else 0)
 
 
 @kernel
@@ -65,7 +63,7 @@ def _chosen(ptr: Offsets, most: int, key: Key) -> NDArray[np.bool_]:
 
 
 @kernel
-def _weighed(ptr: Offsets, entries: NDArray[np.float64], least: float) -> NDArray[np.float64]:
+def _weighed(ptr: Offsets, entries: Reals, least: float) -> NDArray[np.float64]:
     out = np.empty(entries.size, np.float64)
     for group in range(ptr.size - 1):
         squares = 0.0

@@ -1,8 +1,7 @@
-"""From words to noise: kernels on slices, for `noise` and for fused kernels of recipes.
+"""Normal numbers from words: for `noise`, and for fused kernels of recipes, which fill a slice at a time.
 
-Each takes a key and the number of the first block, and uses whole groups of blocks from there on: a slice
-that starts at a multiple of `NUMBERS` numbers can be filled alone, with the block `first_block` names.
-What seldom happens and needs more bits draws them from the same key under another nonce, at its own place.
+A group of blocks makes `NUMBERS` numbers. A slice that starts at a multiple of NUMBERS within a larger array
+is filled alone, with the numbers it would have got with the whole, by starting at `block_of(start)`.
 """
 
 import math
@@ -14,15 +13,15 @@ from cofactor.chacha import BLOCKS, WORDS, Words, check_counter, fill_group, inl
 from cofactor.compiled import kernel
 
 NUMBERS = WORDS
-"""Gaussian numbers that a group of blocks makes."""
+"""Normal numbers that a group of blocks makes."""
 TAIL = 1 << 12
 """A radius word below this, one in a million, gets 32 bits more: 32 bits alone end at 6.8 deviations."""
 
 Reals = NDArray[np.float32]
 
 _PAIRS = WORDS // 2
-_FIRST_NONCE = np.uint64(0)
-_MORE_NONCE = np.uint64(1)
+_NONCE = np.uint64(0)
+_NONCE_OF_TAILS = np.uint64(1)
 
 _F = np.float32
 _I = np.int32
@@ -30,14 +29,17 @@ _U = np.uint32
 
 
 @kernel
-def first_block(start: int) -> np.uint64:
-    """Return the block from which the Gaussian numbers from `start`, a multiple of NUMBERS, are made."""
+def block_of(start: int) -> np.uint64:
+    """Return the block from which the numbers from `start` on are made, a multiple of NUMBERS."""
     return np.uint64(start // NUMBERS) * np.uint64(BLOCKS)
 
 
 @kernel
 def fill_gaussian(out: Reals, key: Words, first: np.uint64, deviation: np.float32, rounds: int) -> None:
-    """Fill a slice with independent normal numbers of mean 0."""
+    """Fill a slice with independent normal numbers of mean 0, from block `first` on.
+
+    They reach 9.4 deviations. A key and a block serve once: who uses them again repeats the noise.
+    """
     groups = -(-out.size // NUMBERS)
     check_counter(first, groups)
     words = np.empty(WORDS, np.uint32)
@@ -46,7 +48,7 @@ def fill_gaussian(out: Reals, key: Words, first: np.uint64, deviation: np.float3
         part = out[group * NUMBERS : (group + 1) * NUMBERS]
         target = part if part.size == NUMBERS else spare
         block = first + np.uint64(group * BLOCKS)
-        fill_group(words, key, _FIRST_NONCE, block, rounds)
+        fill_group(words, key, _NONCE, block, rounds)
         transform(words, target, key, block, deviation, rounds)
         if part.size < NUMBERS:
             for place in range(part.size):
@@ -59,13 +61,12 @@ def transform(
 ) -> None:
     """Turn a group of words into normal numbers: a radius from each of the first half, an angle from the rest.
 
-    Box and Muller (1958): two numbers from a pair of words.
+    Box and Muller (1958): two numbers from each pair of words.
     """
     least = _U(0xFFFFFFFF)
     for pair in range(_PAIRS):
-        word = words[pair]
-        least = min(least, word)
-        size = deviation * radius(word)
+        least = min(least, words[pair])
+        size = deviation * radius(words[pair])
         across, along = direction(words[_PAIRS + pair])
         out[pair] = size * across
         out[_PAIRS + pair] = size * along
@@ -78,11 +79,10 @@ def _redo_tails(
     words: Words, out: Reals, key: Words, first: np.uint64, deviation: np.float32, rounds: int
 ) -> None:
     for pair in range(_PAIRS):
-        word = words[pair]
-        if word < TAIL:
+        if words[pair] < TAIL:
             # Eight pairs to a block, as in the group itself.
-            more = one_word(key, _MORE_NONCE, first + np.uint64(pair // 8), pair % 8, rounds)
-            size = deviation * _F(far_radius(word, more))
+            more = one_word(key, _NONCE_OF_TAILS, first + np.uint64(pair // 8), pair % 8, rounds)
+            size = deviation * _F(far_radius(words[pair], more))
             across, along = direction(words[_PAIRS + pair])
             out[pair] = size * across
             out[_PAIRS + pair] = size * along
@@ -90,7 +90,7 @@ def _redo_tails(
 
 @kernel
 def far_radius(word: np.uint32, more: np.uint32) -> float:
-    """Return sqrt(-2 ln u) for u = (2^32 word + more + 1/2) / 2^64; exact in u for words below 2^20."""
+    """Return sqrt(-2 ln u) for u = (2^32 word + more + 1/2) / 2^64, where word < TAIL."""
     u = (np.float64(word) * 2.0**32 + np.float64(more) + 0.5) * 2.0**-64
     return math.sqrt(-2.0 * math.log(u))
 
@@ -123,10 +123,10 @@ def radius(word: np.uint32) -> np.float32:
 
 @inlined
 def direction(word: np.uint32) -> tuple[np.float32, np.float32]:
-    """Return a point on the unit circle, one of 2^32; for each one, the list has its mirror images as well.
+    """Return one of 2^32 points of the unit circle; with each point come its mirror images in both axes.
 
     Thirty bits are an angle within 45 degrees of an axis; one says which axis, one which end of it. The angles
-    lie half a step beside zero, so that for each its negative is there: no mean remains. Polynomials: Cephes.
+    lie half a step beside zero, so that each has its negative: the mean is exactly 0. Polynomials: Cephes.
     """
     angle = _F(_I(_I(word << _U(2)) | _I(2))) * _F(math.pi / 4 / 2**31)
     z = angle * angle
@@ -148,75 +148,3 @@ def _as_bits(number: np.float32) -> np.int32:
 @inlined
 def _as_float(bits: np.int32) -> np.float32:
     return _I(bits).view(np.float32)
-
-
-@kernel
-def look_up(
-    out: NDArray[np.int64],
-    key: Words,
-    high: NDArray[np.uint64],
-    low: NDArray[np.uint64],
-    guide: NDArray[np.int32],
-    smallest: int,
-    rounds: int,
-) -> None:
-    """Draw by exact inversion: the number of thresholds (high, low) of 128 bits at or below a uniform number.
-
-    `guide` says, for each value of the uniform number's leading bits, how many thresholds lie below them all.
-    The uniform number's lower 64 bits are drawn only when its upper ones equal a threshold's.
-    """
-    check_counter(np.uint64(0), -(-out.size // _PAIRS))
-    words = np.empty(WORDS, np.uint32)
-    uniform = words.view(np.uint64)
-    shift = np.uint64(64)
-    for _ in range(_doublings(guide.size - 1)):
-        shift -= np.uint64(1)
-    for start in range(0, out.size, _PAIRS):
-        first = np.uint64(start // _PAIRS) * np.uint64(BLOCKS)
-        fill_group(words, key, _FIRST_NONCE, first, rounds)
-        part = out[start : start + _PAIRS]
-        for place in range(part.size):
-            u = uniform[place]
-            index = _count_below(high, guide, u, u >> shift)
-            if index < high.size and high[index] == u:
-                index = _settle(high, low, index, u, _lower_half(key, first, place, rounds))
-            part[place] = smallest + index
-
-
-@kernel
-def _doublings(size: int) -> int:
-    count = 0
-    while (1 << count) < size:
-        count += 1
-    return count
-
-
-@kernel
-def _count_below(
-    high: NDArray[np.uint64], guide: NDArray[np.int32], u: np.uint64, leading: np.uint64
-) -> int:
-    below, most = guide[leading], guide[leading + np.uint64(1)]
-    while below < most:
-        middle = (below + most) // 2
-        if high[middle] < u:
-            below = middle + 1
-        else:
-            most = middle
-    return below  # type: ignore[no-any-return]
-
-
-@kernel
-def _settle(
-    high: NDArray[np.uint64], low: NDArray[np.uint64], index: int, u: np.uint64, lower: np.uint64
-) -> int:
-    while index < high.size and high[index] == u and low[index] <= lower:
-        index += 1
-    return index
-
-
-@kernel
-def _lower_half(key: Words, first: np.uint64, place: int, rounds: int) -> np.uint64:
-    block = first + np.uint64(place // 8)
-    word = 2 * (place % 8)
-    left = np.uint64(one_word(key, _MORE_NONCE, block, word, rounds))
-    return left << np.uint64(32) | np.uint64(one_word(key, _MORE_NONCE, block, word + 1, rounds))

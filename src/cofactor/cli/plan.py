@@ -1,0 +1,113 @@
+"""`cofactor plan`: what a schedule of noisy releases costs, before any data are read."""
+
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from cofactor.cli import options
+from cofactor.cli.text import RED, print_json, print_line
+from cofactor.config import one_of
+from cofactor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cofactor.privacy.mechanisms import AnyMechanism
+
+MECHANISMS = ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "skellam", "poisson-binomial")
+
+
+def plan(
+    rounds: Annotated[int, typer.Option(help="How many rounds.")],
+    delta: Annotated[
+        float, typer.Option(help="Probability that the promise fails: far below 1 / users; 0 with laplace.")
+    ],
+    epsilon: Annotated[float | None, typer.Option(help="The budget; the noise is chosen to keep it.")] = None,
+    noise_multiplier: Annotated[
+        float | None, typer.Option(help="Noise divided by the bound, to learn the epsilon that it costs.")
+    ] = None,
+    mechanism: Annotated[str, typer.Option(help=f"One of {', '.join(MECHANISMS)}.")] = "gaussian",
+    bound: Annotated[float, typer.Option(help="The most that one unit contributes.")] = 1.0,
+    sampling: Annotated[
+        float | None, typer.Option(help="Probability with which each user takes part in a step, in secret.")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Noisy steps in each round.")] = 1,
+    numbers: Annotated[int, typer.Option(help="How many numbers a message holds.")] = 1,
+    parties: Annotated[int, typer.Option(help="How many parties.")] = 1,
+    shared_users: Annotated[
+        bool, typer.Option("--shared-users", help="Parties hold parts of the same users (vertical).")
+    ] = False,
+    users: Annotated[int | None, typer.Option(help="How many users there are in all, if public.")] = None,
+    trials: Annotated[int, typer.Option(help="poisson-binomial: coin tosses for each number.")] = 16,
+    theta: Annotated[
+        float | None, typer.Option(help="poisson-binomial: bend of the coins, instead of a noise multiplier.")
+    ] = None,
+    unit: options.Unit = "user",
+    adjacency: options.Adjacency = "empty",
+    json: options.Json = False,
+) -> None:
+    """Say what noise a schedule needs, or what epsilon its noise costs, round by round. Reads no data."""
+    from cofactor.privacy.budget import ADJACENCIES, UNITS, Adjacency, Budget, Unit
+    from cofactor.privacy.events import Bound
+    from cofactor.privacy.plan import needed
+    from cofactor.privacy.plan import plan as make
+    from cofactor.privacy.schedule import Release, Schedule
+
+    one_of(MECHANISMS, mechanism=mechanism)
+    one_of(UNITS, unit=unit)
+    one_of(ADJACENCIES, adjacency=adjacency)
+    about: dict[str, Any] = {"unit": cast(Unit, unit), "adjacency": cast(Adjacency, adjacency)}
+    noise = theta if mechanism == "poisson-binomial" else noise_multiplier
+    if epsilon is None and noise is None:
+        raise ConfigError("give --epsilon to learn the noise, or --noise-multiplier to learn the epsilon.")
+    chosen = _mechanism(mechanism, noise, sampling=sampling, trials=trials, users=users)
+    release = Release(
+        what="each message",
+        mechanism=chosen,
+        bound=Bound(
+            size=bound,
+            norm=chosen.norm,
+            unit=about["unit"],
+            adjacency="replace" if chosen.norm == "max" else "empty",
+        ),
+        dimension=numbers,
+        times=steps,
+    )
+    schedule = Schedule(
+        releases=(release,), rounds=rounds, parties=parties, shared_units=shared_users, users=users
+    )
+    if epsilon is None:
+        budget = needed(schedule, delta=delta, **about)
+    else:
+        budget = Budget(epsilon=epsilon, delta=delta, **about)
+    made = make(schedule, budget, keep_noise=noise is not None)
+    if json:
+        print_json(made.as_json())
+    else:
+        print_line(str(made), "" if made.holds else RED)
+    raise typer.Exit(0 if made.holds else 1)
+
+
+def _mechanism(
+    name: str, noise: float | None, *, sampling: float | None, trials: int, users: int | None
+) -> "AnyMechanism":
+    """Build the mechanism; without a stated noise, one that calibration will scale."""
+    from cofactor.privacy import mechanisms
+
+    if sampling is not None and name != "gaussian":
+        raise ConfigError(f"--sampling is accounted for with the gaussian mechanism only, not with {name}.")
+    if name == "poisson-binomial":
+        if users is None:
+            raise ConfigError("poisson-binomial needs --users: the fewest whose sum may be opened.")
+        theta = 0.25 if noise is None else noise
+        return mechanisms.PoissonBinomial(trials=trials, theta=theta, participants=users)
+    multiplier = 1.0 if noise is None else noise
+    if sampling is not None:
+        return mechanisms.SampledGaussian(noise_multiplier=multiplier, sampling=sampling)
+    kinds: dict[str, Any] = {
+        "gaussian": mechanisms.Gaussian,
+        "laplace": mechanisms.Laplace,
+        "discrete-gaussian": mechanisms.DiscreteGaussian,
+        "discrete-laplace": mechanisms.DiscreteLaplace,
+        "skellam": mechanisms.Skellam,
+    }
+    chosen: AnyMechanism = kinds[name](noise_multiplier=multiplier)
+    return chosen

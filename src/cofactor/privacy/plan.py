@@ -1,0 +1,205 @@
+"""`plan`: what a schedule will cost, before anything is released. Reads no data."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from cofactor.config import as_table
+from cofactor.errors import Refused
+from cofactor.privacy.accountant import Spent, spent
+from cofactor.privacy.budget import Adjacency, Budget, Unit, odds, odds_words
+from cofactor.privacy.calibrate import calibrated
+from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian
+from cofactor.privacy.schedule import Release, Schedule
+
+_ROUNDS_SHOWN = 12
+_SMALL_CROWD = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A schedule with its noise settled, and what follows from it."""
+
+    schedule: Schedule
+    budget: Budget
+    spent: Spent
+    """After the last round."""
+    by_round: tuple[tuple[int, float], ...]
+    """Rounds, and epsilon after each of them; a dozen of them if there are many."""
+    bytes_per_round: int
+    """What one party sends in a round; it receives as much."""
+    signal_to_noise: tuple[float | None, ...]
+    """For each release, over all rounds together, the signal divided by the noise at best: if all users
+    pulled the same way all the time."""
+    warnings: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the schedule keeps within the budget."""
+        return self.spent.epsilon <= self.budget.epsilon
+
+    @property
+    def odds(self) -> float:
+        """How often a guesser with even prior odds is right at best."""
+        return odds(self.spent.epsilon, self.spent.delta)
+
+    @property
+    def total_bytes(self) -> int:
+        """All traffic, both ways."""
+        return 2 * self.bytes_per_round * self.schedule.rounds * self.schedule.parties
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the plan for programs."""
+        return {
+            "holds": self.holds,
+            "budget": as_table(self.budget),
+            "epsilon": self.spent.epsilon if math.isfinite(self.spent.epsilon) else None,
+            "delta": self.spent.delta,
+            "odds": self.odds,
+            "accountant": self.spent.method,
+            "rounds": self.schedule.rounds,
+            "parties": self.schedule.parties,
+            "releases": [
+                {"what": release.what, "mechanism": _table(release), "signal_to_noise": ratio}
+                for release, ratio in zip(self.schedule.releases, self.signal_to_noise, strict=True)
+            ],
+            "by_round": [{"round": number, "epsilon": epsilon} for number, epsilon in self.by_round],
+            "bytes_per_round": self.bytes_per_round,
+            "total_bytes": self.total_bytes,
+            "warnings": list(self.warnings),
+        }
+
+    def __str__(self) -> str:
+        """Write the plan in a few lines."""
+        kept = "keeps within" if self.holds else "EXCEEDS"
+        lines = [
+            f"{self.schedule.rounds:,} rounds cost epsilon {self.spent.epsilon:.4g} at delta "
+            f"{self.spent.delta:g}, by {self.spent.method}: {kept} the budget ({self.budget}). "
+            f"{odds_words(self.spent.epsilon, self.spent.delta)}"
+        ]
+        for release, ratio in zip(self.schedule.releases, self.signal_to_noise, strict=True):
+            lines.append(f"{release.what}: {_noise(release)}{_signal(ratio)}")
+        lines.append("epsilon by round: " + ", ".join(f"{n}: {e:.3g}" for n, e in self.by_round))
+        lines.append(
+            f"traffic: {_readable(self.bytes_per_round)} up and down for each party and round, "
+            f"{_readable(self.total_bytes)} in all"
+        )
+        return "\n".join(lines + [f"warning: {text}" for text in self.warnings])
+
+
+def plan(schedule: Schedule, budget: Budget, *, keep_noise: bool = False) -> Plan:
+    """Settle the noise of a schedule, unless it is to be kept, and say what follows from it."""
+    settled = schedule if keep_noise else calibrated(schedule, budget)
+    by_round = tuple((number, _spent(settled, budget, number).epsilon) for number in _rounds(settled.rounds))
+    signal = tuple(_signal_to_noise(release, settled) for release in settled.releases)
+    total = _spent(settled, budget, settled.rounds)
+    return Plan(
+        schedule=settled,
+        budget=budget,
+        spent=total,
+        by_round=by_round,
+        bytes_per_round=math.ceil(sum(r.dimension * r.bytes_per_number for r in settled.releases)),
+        signal_to_noise=signal,
+        warnings=(*_budget_warnings(settled, budget, total), *_crowd_warnings(settled, signal)),
+    )
+
+
+def needed(schedule: Schedule, *, delta: float, unit: Unit, adjacency: Adjacency = "empty") -> Budget:
+    """Return the least budget that lets a schedule run with the noise it states."""
+    total = spent(schedule.events(), delta, unit=unit, adjacency=adjacency)
+    if not 0 < total.epsilon < math.inf:
+        raise Refused(f"no epsilon can be proved for this schedule at delta {delta:g}. Add noise, or delta.")
+    return Budget(epsilon=total.epsilon, delta=delta, unit=unit, adjacency=adjacency)
+
+
+def _readable(count: float) -> str:
+    """Write a number of bytes as people do."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} TB"
+
+
+def _spent(schedule: Schedule, budget: Budget, rounds: int) -> Spent:
+    return spent(schedule.events(rounds), budget.delta, unit=budget.unit, adjacency=budget.adjacency)
+
+
+def _rounds(last: int) -> list[int]:
+    if last <= _ROUNDS_SHOWN:
+        return list(range(1, last + 1))
+    return sorted({1, *(round(last * k / (_ROUNDS_SHOWN - 1)) for k in range(1, _ROUNDS_SHOWN))})
+
+
+def _signal_to_noise(release: Release, schedule: Schedule) -> float | None:
+    """Return the largest possible norm of all sums added up, divided by the expected norm of their noise."""
+    mechanism: Any = release.mechanism
+    # The signal adds up, the noise of independent sums only by the root of their number.
+    sums = math.sqrt(schedule.rounds * release.times * schedule.parties)
+    if isinstance(mechanism, PoissonBinomial):
+        # Tosses have variance 1/4, and each participant moves their mean by theta at most.
+        return 2 * mechanism.theta * math.sqrt(mechanism.participants * mechanism.trials) * sums
+    if schedule.users is None or release.bound.norm == "max":
+        return None
+    spread = release.dimension if release.bound.norm == "l1" else math.sqrt(release.dimension)
+    multiplier: float = mechanism.noise_multiplier
+    return _crowd(mechanism, schedule) / (multiplier * spread) * sums
+
+
+def _crowd(mechanism: Any, schedule: Schedule) -> float:
+    """Return how many users are behind one noisy sum, on average."""
+    assert schedule.users is not None
+    at_one_party = schedule.users if schedule.shared_units else schedule.users / schedule.parties
+    return at_one_party * (mechanism.sampling if isinstance(mechanism, SampledGaussian) else 1.0)
+
+
+def _budget_warnings(schedule: Schedule, budget: Budget, total: Spent) -> list[str]:
+    found = budget.concerns(schedule.users if budget.unit == "user" else None)
+    if total.epsilon > budget.epsilon:
+        found.append(f"epsilon {total.epsilon:.4g} is above the budget of {budget.epsilon:g}.")
+    elif total.epsilon < 0.99 * budget.epsilon:
+        found.append(f"only epsilon {total.epsilon:.3g} of {budget.epsilon:g} is spent: noise could be less.")
+    if schedule.shared_units and schedule.parties > 1 and budget.unit == "user":
+        found.append(
+            f"each user is at {schedule.parties} parties, whose releases add up; user vectors released this "
+            "way carry little."
+        )
+    return found
+
+
+def _crowd_warnings(schedule: Schedule, signal: tuple[float | None, ...]) -> list[str]:
+    found = [
+        f"the noise will drown {release.what}: even if all users pulled the same way in all rounds, the "
+        f"signal would be {ratio:.2g} times the noise. Use more users, fewer numbers, or a larger epsilon."
+        for release, ratio in zip(schedule.releases, signal, strict=True)
+        if ratio is not None and ratio < 1
+    ]
+    if schedule.parties == 2:
+        found.append(
+            "of two parties, each can subtract its own part from the sum and see the other's: noise must "
+            "protect it alone."
+        )
+    if schedule.users is None:
+        return found
+    crowd = min(_crowd(release.mechanism, schedule) for release in schedule.releases)
+    if crowd < _SMALL_CROWD:
+        found.append(
+            f"only about {crowd:.3g} users are behind each noisy sum: an item that one of them rated is "
+            "that user's rating and noise, nothing else."
+        )
+    return found
+
+
+def _noise(release: Release) -> str:
+    settings = ", ".join(f"{name} {value:.4g}" for name, value in _table(release).items() if name != "kind")
+    return f"{type(release.mechanism).__name__}, {settings}"
+
+
+def _signal(ratio: float | None) -> str:
+    if ratio is None:
+        return ""
+    return f"; if all users pulled the same way, all rounds' signal would be {ratio:.3g} times the noise"
+
+
+def _table(release: Release) -> dict[str, Any]:
+    return as_table(release.mechanism)

@@ -1,0 +1,128 @@
+"""A guarantee in words: a paragraph for people who sign, Markdown for people who look things up.
+
+Numbers are rounded up: never towards a better promise than was made.
+"""
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import TYPE_CHECKING
+
+from cofactor.privacy.entries import RENEWED
+
+if TYPE_CHECKING:
+    from cofactor.privacy.guarantee import Guarantee
+
+_POSSIBILITIES = {
+    ("user", "empty"): "a user's ratings are in the data, or that the user rated nothing at all (how many "
+    "users there are is public)",
+    ("user", "replace"): "a user's ratings are what they are, or that they are any others",
+    ("user", "value"): "a user's ratings have the values they have, or that they have any others (who rated "
+    "what is public)",
+    ("rating", "empty"): "a rating is in the data, or that it was never given (how many users there are is "
+    "public)",
+    ("rating", "replace"): "a rating is what it is, or that it is any other one",
+    ("rating", "value"): "a rating has the value it has, or any other (who rated what is public)",
+}
+
+
+def paragraph(guarantee: "Guarantee") -> str:
+    """Say everything in one paragraph."""
+    if guarantee.epsilon is None:
+        return " ".join([*guarantee.why_not, *guarantee.does_not_cover])
+    parts = [*_breach(guarantee), _promise(guarantee), _meaning(guarantee)]
+    parts += _listed("It covers the following.", guarantee.covers)
+    parts += _listed("It does not cover the following.", guarantee.does_not_cover)
+    parts += [f"It assumes that {each.what}; {each.met}." for each in guarantee.assumptions]
+    parts += [_noise(guarantee), _reckoning(guarantee)]
+    if guarantee.per is not None:
+        parts.append(f"The budget is {RENEWED[guarantee.per]}.")
+    parts += [f"Warning: {each}" for each in guarantee.warnings]
+    return " ".join(part for part in parts if part)
+
+
+def markdown(guarantee: "Guarantee") -> str:
+    """Say everything point by point."""
+    if guarantee.epsilon is None:
+        return f"**No privacy guarantee.** {paragraph(guarantee)}\n"
+    parts = [f"**{each}**" for each in _breach(guarantee)]
+    parts += [_promise(guarantee), _meaning(guarantee)]
+    parts += _points("It covers", guarantee.covers)
+    parts += _points("It does not cover", guarantee.does_not_cover)
+    parts += _points("It assumes", [f"that {each.what}; {each.met}." for each in guarantee.assumptions])
+    renewed = [] if guarantee.per is None else [f"The budget is {RENEWED[guarantee.per]}."]
+    parts += _points("Also", [_noise(guarantee), _reckoning(guarantee), *renewed])
+    parts += _points("Warnings", guarantee.warnings)
+    return "\n\n".join(parts) + "\n"
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """Write a number with so many significant digits, never less than it is but for its last few bits."""
+    exact = Context(prec=10).create_decimal(repr(float(value)))
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)):.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """Write a share in percent, rounded up; 100% only if it is not less, to a millionth."""
+    exact = Decimal(repr(float(share))) * 100
+    for decimals in range(1, 7):
+        written = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING)
+        if written < 100:
+            return f"{written}%"
+    return "100%"
+
+
+def _breach(guarantee: "Guarantee") -> list[str]:
+    if guarantee.holds:
+        return []
+    reasons = " ".join(guarantee.why_not)
+    return [f"This guarantee does not hold. {reasons} What follows is what it would say otherwise."]
+
+
+def _promise(guarantee: "Guarantee") -> str:
+    assert guarantee.epsilon is not None
+    assert guarantee.delta is not None
+    allowed = "" if guarantee.budget_epsilon is None else f" (the budget allows {guarantee.budget_epsilon:g})"
+    releases = "release was" if guarantee.releases == 1 else "releases were"
+    return (
+        f"Against {_joined(guarantee.against)}: all that was released is differentially private for each "
+        f'{guarantee.unit} (adjacency "{guarantee.adjacency}"), with epsilon {rounded_up(guarantee.epsilon)}'
+        f"{allowed} and delta {rounded_up(guarantee.delta)}; {guarantee.releases:,} {releases} made."
+    )
+
+
+def _meaning(guarantee: "Guarantee") -> str:
+    assert guarantee.odds is not None
+    assert guarantee.unit is not None
+    assert guarantee.adjacency is not None
+    possibilities = _POSSIBILITIES[guarantee.unit, guarantee.adjacency]
+    return (
+        f"This means: somebody who thinks it equally likely that {possibilities}, and who then sees all that "
+        f"was released, will guess right at most {percent(guarantee.odds)} of the time, whatever else they "
+        "know; 50% would be pure chance."
+    )
+
+
+def _noise(guarantee: "Guarantee") -> str:
+    if not guarantee.secure_noise or guarantee.releases == 0:
+        return ""
+    return "The noise came from a cryptographic generator with keys from the operating system."
+
+
+def _reckoning(guarantee: "Guarantee") -> str:
+    if guarantee.accountant is None:
+        return ""
+    beside = "" if guarantee.renyi is None else f"; Renyi accounting proves {rounded_up(guarantee.renyi)}"
+    return f"Epsilon was reckoned by {guarantee.accountant}{beside}."
+
+
+def _joined(names: Sequence[str]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
+
+
+def _listed(title: str, sentences: Sequence[str]) -> list[str]:
+    return [title, *sentences] if sentences else []
+
+
+def _points(title: str, sentences: Sequence[str]) -> list[str]:
+    points = "\n".join(f"- {each}" for each in sentences if each)
+    return [f"{title}:\n\n{points}"] if points else []

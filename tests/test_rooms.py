@@ -8,14 +8,15 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "cofactor"
 
-BASE = {"errors", "randomness", "config", "progress", "compiled"}
+BASE = {"errors", "randomness", "config", "progress", "compiled", "chacha"}
 LOWER = {"data", "factors", "privacy", "crypto", "federation"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "randomness": {"errors", "compiled"},
+    "randomness": {"errors", "compiled", "chacha"},
     "config": {"errors"},
     "progress": set(),
     "compiled": set(),
+    "chacha": {"errors", "compiled"},
     "__main__": {"cli"},
     "data": BASE,
     "factors": BASE | {"data"},

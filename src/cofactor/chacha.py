@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
+from cofactor.errors import ConfigError
 
 BLOCKS = 128
 """Blocks of a group."""
@@ -42,7 +43,7 @@ def inlined(function: F) -> F:
 
 @kernel
 def fill(words: Words, key: Words, nonce: np.uint64, first: np.uint64, rounds: int) -> None:
-    """Fill an array with the stream of a key and a nonce from block `first` on, a whole number of groups."""
+    """Fill an array with the stream of a key and a nonce from block `first` on; the last group may be cut."""
     groups = -(-words.size // WORDS)
     check_counter(first, groups)
     spare = np.empty(WORDS, np.uint32)
@@ -77,7 +78,7 @@ def fill_group(words: Words, key: Words, nonce: np.uint64, first: np.uint64, rou
             start = _start(secret, nonce, first + np.uint64(place))
             _put(words, place, start, _eight_rounds(_twelve_rounds(start)))
     else:
-        raise ValueError("ChaCha has 12 or 20 rounds here.")
+        raise ConfigError("ChaCha has 12 or 20 rounds. Use 12, or 20 for a margin beyond need.")
 
 
 @kernel

@@ -35,11 +35,12 @@ from cofactor.randomness import SecureRandom
 
 SURE = 1 - 1e-7
 TEETH = 0.75
-"""Audits must come within 25% of the claim. They fall short of it by some six deviations of their estimate,
-about 5%; to fall short by 25% by chance they would need more than ten."""
+"""Audits must come within 25% of the claim. Measured, they fall short of it by 3% to 16%, with deviations that
+leave at least eight of them to 25%: chance fails one in fewer than 1e-12 runs."""
 TRIALS = 200_000
-SHAPE_DELTA = 1e-5
+USUAL_DELTA = 1e-5
 COMMON_DELTA = 0.05
+"""So large that events which happen every so many times decide about epsilon, not the tails."""
 
 Values = NDArray[Any]
 Attack = Callable[[AnyMechanism, Values, Bound], Values]
@@ -114,7 +115,7 @@ class Case:
 
         That one point fixes mu only if the outcome is as good as normal: whole-number noise must be wide.
         """
-        return mu_of(self.claim(SHAPE_DELTA), SHAPE_DELTA)
+        return mu_of(self.claim(USUAL_DELTA), USUAL_DELTA)
 
     def audit(self, kind: Kind, delta: float = 0.0) -> Evidence:
         one, other = (self.attack(self.mechanism, value, self.bound) for value in (self.one, self.other))
@@ -143,7 +144,7 @@ def _log_odds_of_laplace(other: Values, one: Values) -> Callable[[Values], Value
 
 def answered(mechanism: RandomizedResponse | UnaryEncoding, one: int, other: int) -> Case:
     def of_answer(outcomes: Values) -> Values:
-        return (outcomes[:, 0] == one).astype(np.float64)
+        return np.asarray(outcomes[:, 0] == one, np.float64)
 
     def of_bits(outcomes: Values) -> Values:
         return outcomes[:, 0, one].astype(np.float64) - outcomes[:, 0, other]
@@ -239,30 +240,30 @@ def sampled(mechanism: AnyMechanism, value: Values, bound: Bound) -> Values:
 
 
 SAMPLED = replace(
-    added(SampledGaussian(noise_multiplier=0.7, sampling=0.4), l2(2.5), [1.5, -2.0]), attack=sampled
+    added(SampledGaussian(noise_multiplier=0.5, sampling=0.5), l2(2.5), [1.5, -2.0]), attack=sampled
 )
 """No mu describes it. At a large delta its exact curve is decided by common events, which can be counted."""
+SAMPLED_DELTA = 0.1
 
 
 def test_a_sampled_sum_leaks_what_its_exact_curve_says_and_no_more() -> None:
-    claim, found = SAMPLED.claim(COMMON_DELTA), SAMPLED.audit("epsilon", COMMON_DELTA)
+    claim, found = SAMPLED.claim(SAMPLED_DELTA), SAMPLED.audit("epsilon", SAMPLED_DELTA)
     assert TEETH * claim < found.lower_bound <= claim, found
 
 
 def test_a_sampled_sum_protects_those_who_took_part_by_its_noise_alone() -> None:
-    certain = replace(SAMPLED, attack=rows)
-    found = certain.audit("mu")
-    assert TEETH / 0.7 < found.lower_bound <= 1 / 0.7, found
+    found, noise_alone = replace(SAMPLED, attack=rows).audit("mu"), 1 / 0.5
+    assert TEETH * noise_alone < found.lower_bound <= noise_alone, found
 
 
 def test_an_audit_finds_that_everybody_took_part() -> None:
-    certain = replace(SAMPLED, attack=rows)
-    assert certain.audit("epsilon", COMMON_DELTA).refutes(SAMPLED.claim(COMMON_DELTA))
+    found = replace(SAMPLED, attack=rows).audit("epsilon", SAMPLED_DELTA)
+    assert found.refutes(SAMPLED.claim(SAMPLED_DELTA))
 
 
 def test_an_audit_finds_a_sampled_sum_with_a_quarter_of_the_noise_missing() -> None:
     weak = replace(SAMPLED, mechanism=SAMPLED.mechanism.scaled(0.75))
-    assert weak.audit("epsilon", COMMON_DELTA).refutes(SAMPLED.claim(COMMON_DELTA))
+    assert weak.audit("epsilon", SAMPLED_DELTA).refutes(SAMPLED.claim(SAMPLED_DELTA))
 
 
 # Planted flaws

@@ -341,6 +341,9 @@ class Homemade:
     norm: Norm = "l1"
     exact: bool = True
 
+    def check(self, bound: Bound) -> None:
+        pass
+
     def scaled(self, factor: float) -> Self:  # noqa: ARG002
         return self
 
@@ -437,6 +440,24 @@ def test_well_sealed_nonsense_in_an_event_is_a_ledger_error(
     place = forged(tmp_path_factory.getbasetemp() / "forged.ledger", facts)
     with suppress(LedgerError):
         Ledger.open(place)
+
+
+@pytest.mark.parametrize("number", [10**400, -1, True, "1", None, [1], 0.5])
+@pytest.mark.parametrize("table", ["budget", "event", "mechanism", "bound"])
+def test_well_sealed_numbers_that_make_no_sense_are_a_ledger_error(
+    table: str, number: object, path: Path
+) -> None:
+    facts = good_facts()
+    event = dict(facts[1]["event"])
+    if table == "budget":
+        facts[0]["budget"] = {**facts[0]["budget"], "delta": number if number != 0.5 else 10**400}
+    elif table == "event":
+        facts[1]["event"] = {**event, "count": number}
+    else:
+        name = "noise_multiplier" if table == "mechanism" else "size"
+        facts[1]["event"] = {**event, table: {**event[table], name: -1 if number == 0.5 else number}}
+    with pytest.raises(LedgerError, match="line"):
+        Ledger.open(forged(path, facts))
 
 
 def test_entry_of_an_unknown_kind_stops_every_later_call(path: Path) -> None:

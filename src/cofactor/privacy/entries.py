@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from cofactor.config import from_table, one_of
@@ -19,6 +19,9 @@ RENEWED: dict[Period, str] = {
     "year": "renewed every year: over ten years ten times as much may be learned",
 }
 """What it means that only the releases of the current calendar month or year (UTC) count."""
+
+_NONSENSE = (ConfigError, ValueError, TypeError, ArithmeticError)
+"""What reading a line can raise that was sealed as it should be, but not by this program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +79,7 @@ def read_header(link: Link, where: str) -> Header:
             per=facts.get("per"),
             time=_time(facts),
         )
-    except (ConfigError, ValueError) as error:
+    except _NONSENSE as error:
         raise LedgerError(f"{where}, line 1: {error}") from None
 
 
@@ -88,7 +91,7 @@ def read_entry(link: Link, where: str, *, not_before: datetime) -> Entry:
         if time < not_before:
             raise ValueError("is dated before the line above it.")
         return Entry(number=link.number, time=time, **_content(facts))
-    except (ConfigError, ValueError) as error:
+    except _NONSENSE as error:
         raise LedgerError(f"{where}, line {link.number}: {error}") from None
 
 
@@ -112,6 +115,6 @@ def _text(facts: Mapping[str, Any], name: str) -> str:
 
 def _time(facts: Mapping[str, Any]) -> datetime:
     time = datetime.fromisoformat(_text(facts, "time"))
-    if time.tzinfo is None:
-        raise ValueError("has a time without its zone.")
-    return time.astimezone(UTC)
+    if time.utcoffset() != timedelta(0):
+        raise ValueError("has a time that is not in UTC.")
+    return time

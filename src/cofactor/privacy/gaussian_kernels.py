@@ -59,9 +59,9 @@ def fill_gaussian(out: Reals, key: Words, first: np.uint64, deviation: np.float3
 def transform(
     words: Words, out: Reals, key: Words, first: np.uint64, deviation: np.float32, rounds: int
 ) -> None:
-    """Turn a group of words into normal numbers: a radius from each of the first half, an angle from the rest.
+    """Turn a group of words into normal numbers, two from each pair of words (Box and Muller 1958).
 
-    Box and Muller (1958): two numbers from each pair of words.
+    The first half of the words are radii, the second half directions.
     """
     least = _U(0xFFFFFFFF)
     for pair in range(_PAIRS):
@@ -125,8 +125,8 @@ def radius(word: np.uint32) -> np.float32:
 def direction(word: np.uint32) -> tuple[np.float32, np.float32]:
     """Return one of 2^32 points of the unit circle; with each point come its mirror images in both axes.
 
-    Thirty bits are an angle within 45 degrees of an axis; one says which axis, one which end of it. The angles
-    lie half a step beside zero, so that each has its negative: the mean is exactly 0. Polynomials: Cephes.
+    Thirty bits are an angle within 45 degrees of an axis; one says which axis, one which end of it. The
+    angles lie half a step beside 0, so that each has its negative: the mean is exactly 0. Polynomials: Cephes.
     """
     angle = _F(_I(_I(word << _U(2)) | _I(2))) * _F(math.pi / 4 / 2**31)
     z = angle * angle

@@ -67,6 +67,9 @@ class Guarantee:
         for name, choices in (("unit", UNITS), ("adjacency", ADJACENCIES), ("per", tuple(RENEWED))):
             if getattr(self, name) is not None:
                 one_of(choices, **{name: getattr(self, name)})
+        for name in ("against", "covers", "does_not_cover", "why_not", "warnings"):
+            if not all(isinstance(sentence, str) for sentence in getattr(self, name)):
+                raise ConfigError(f"{name} must be sentences.")
         if self.epsilon is None and not self.why_not:
             raise ConfigError("a guarantee without epsilon must say why.")
         if self.epsilon is not None and None in (self.delta, self.unit, self.adjacency):
@@ -156,8 +159,11 @@ class Guarantee:
             return cls.nothing(str(table.get("statement", "Nothing is known about privacy.")))
         known = {field.name for field in fields(cls)} - {"assumptions"}
         given = {name: value for name, value in table.items() if name in known and value is not None}
-        stated = [from_table(Assumption, each, "assumption") for each in table.get("assumptions", ())]
-        read: Guarantee = from_table(cls, {**given, "assumptions": tuple(stated)}, "guarantee")
+        listed = table.get("assumptions")
+        if not isinstance(listed, list | tuple):
+            raise ConfigError(f"guarantee.assumptions must be a list, got {listed!r}.")
+        given["assumptions"] = tuple(from_table(Assumption, each, "assumption") for each in listed)
+        read: Guarantee = from_table(cls, given, "guarantee")
         if read.holds != table.get("holds"):
             raise ConfigError("guarantee contradicts itself: it was changed after it was written.")
         return read

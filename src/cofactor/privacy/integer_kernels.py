@@ -121,9 +121,7 @@ def set_limits(limits: NDArray[np.uint32], shares: NDArray[np.float64], theta: f
 
 
 @kernel
-def count_heads(
-    heads: NDArray[np.uint16], halves: NDArray[np.uint16], upper: NDArray[np.uint16]
-) -> bool:
+def count_heads(heads: NDArray[np.uint16], halves: NDArray[np.uint16], upper: NDArray[np.uint16]) -> bool:
     """Toss every coin once with the upper 16 bits alone; return whether some could not tell."""
     ties = False
     for place in range(_TOSSES):

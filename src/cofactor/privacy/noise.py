@@ -36,12 +36,15 @@ def gaussian(
 ) -> NDArray[np.float32]:
     """Return normal numbers; they reach 9.4 deviations. `rounds` of ChaCha: 12 or 20."""
     _refuse_extreme(deviation=deviation)
-    size = np.float32(deviation)
-    if size < deviation:
-        size = np.nextafter(size, np.float32(np.inf))
     out = np.empty(shape, np.float32)
-    fill_gaussian(out.reshape(-1), random.new_key(), np.uint64(0), size, rounds)
+    fill_gaussian(out.reshape(-1), random.new_key(), np.uint64(0), rounded_up(deviation), rounds)
     return out
+
+
+def rounded_up(size: float) -> np.float32:
+    """Return the smallest float32 that is no smaller: noise may be too large, but not too small."""
+    near = np.float32(size)
+    return near if near >= size else np.nextafter(near, np.float32(np.inf))
 
 
 def laplace(shape: Shape, scale: float, random: Random) -> Reals:
@@ -64,7 +67,7 @@ def _minus_logarithm(words: NDArray[np.uint64]) -> Reals:
     # Near u = 1 only 1 - u still has its small digits.
     below_half = -np.log((np.minimum(words, beyond) + 0.5) * 2.0**-63)
     above_half = -np.log1p(-(np.minimum(words, beyond) + 0.5) * 2.0**-63)
-    return np.where(words < beyond, below_half, above_half)
+    return np.asarray(np.where(words < beyond, below_half, above_half))
 
 
 def snapped(values: NDArray[Any], size: float) -> Reals:
@@ -77,7 +80,7 @@ def snapped(values: NDArray[Any], size: float) -> Reals:
     steps = np.rint(np.asarray(values, np.float64) / grid)
     if not np.all(np.abs(steps) < 2.0**52):
         raise ConfigError(
-            f"some values are so large that noise of size {size:g} vanishes in their rounding, or no numbers. "
+            f"some values are no numbers, or so large that noise of size {size:g} vanishes in their rounding. "
             "Subtract a public constant, or bound them."
         )
     # Adding 0 makes -0 a 0: its sign would tell the side that it was rounded from.
@@ -114,7 +117,7 @@ def polya_share(shape: Shape, scale: float, parties: int, random: Random) -> Int
     """Return one party's share: the sum of `parties` independent ones is discrete Laplace with that scale."""
     count = _count(shape)
     pair = _drawn(tables.polya(float(scale), parties), (2, count), random)
-    return (pair[0] - pair[1]).reshape(shape)
+    return np.asarray(pair[0] - pair[1]).reshape(shape)
 
 
 def published_laplace_share(common: Reals, scale: float, parties: int, random: Random) -> Reals:
@@ -170,7 +173,9 @@ def response_weights(choices: int, epsilon: float) -> tuple[int, int]:
         other = math.ceil(_FULL / (most + choices - 1))
     truth = _FULL - (choices - 1) * other
     if truth < other:
-        raise ConfigError(f"epsilon {epsilon:g} is too small for {choices} answers: all would be equally likely.")
+        raise ConfigError(
+            f"epsilon {epsilon:g} is too small for {choices} answers: all would be equally likely."
+        )
     return truth, other
 
 
@@ -195,7 +200,7 @@ def unary_encoding(
 
 
 def bit_limits(kept: float, raised: float) -> tuple[int, int]:
-    """Return how many of 2^64 words make the truth's bit a 1, and how many any other: rounded to each other."""
+    """Return how many of 2^64 words make the truth's bit a 1, and how many any other bit."""
     fraction(kept=kept, raised=raised)
     high = math.floor(math.ldexp(kept * (1 - 2.0**-50), 64))
     low = math.ceil(math.ldexp(raised * (1 + 2.0**-50), 64))
@@ -208,9 +213,11 @@ def _answers(values: NDArray[Any], choices: int) -> Integers:
     whole(choices=choices)
     answers = np.asarray(values)
     if choices < 2 or not np.issubdtype(answers.dtype, np.integer):
-        raise ConfigError(f"answers must be whole numbers, of at least 2 choices; got {answers.dtype}, {choices}.")
+        raise ConfigError(
+            f"answers must be whole numbers among at least 2 choices, got {answers.dtype} among {choices}."
+        )
     if np.any(answers < 0) or np.any(answers >= choices):
-        raise ConfigError(f"every answer must be a number from 0 to {choices - 1}. Number the answers from 0.")
+        raise ConfigError(f"every answer must be a number from 0 to {choices - 1}. Number them from 0.")
     return answers.astype(np.int64)
 
 

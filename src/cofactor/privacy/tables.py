@@ -1,8 +1,8 @@
 """Laws of whole-number noise as tables of thresholds, for exact inversion.
 
-Weights are computed in whole numbers with 256 binary places, outward from the mode, until what is left out is
-below 2^-128 of the total. Their sums become thresholds of 128 bits. So a law drawn by `integer_kernels.look_up`
-differs from the true one by less than 2^-100 in total variation, whatever the size of the table.
+Weights are computed in whole numbers with 256 binary places, until what is left out is below 2^-128 of the
+total; their sums become thresholds of 128 bits. So a law drawn by `integer_kernels.look_up` differs from the
+true one by less than 2^-100 in total variation, whatever the size of its table.
 """
 
 import math
@@ -35,7 +35,7 @@ _KEPT = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """A law on whole numbers from `smallest` on: threshold k is 2^128 P(X <= smallest + k), but for the last."""
+    """A law on whole numbers: threshold k is 2^128 P(X <= smallest + k), rounded down; the last is left out."""
 
     smallest: int
     """The smallest value that can be drawn."""
@@ -87,7 +87,8 @@ def polya(scale: float, parties: int) -> Table:
     whole(parties=parties)
     _refuse_above(LARGEST_SCALE, scale=scale)
     ratio = _exp(1 / Fraction(scale))
-    weights, weight = [], _ONE
+    weights: list[int] = []
+    weight = _ONE
     while not _negligible(weight, ratio):
         k = len(weights)
         weights.append(weight)

@@ -1,0 +1,211 @@
+"""What mechanisms take, what they return, and that the noise drawn is the noise recorded."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cofactor.config import as_table
+from cofactor.errors import ConfigError
+from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.budget import Adjacency
+from cofactor.privacy.events import Bound, Norm
+from cofactor.privacy.mechanisms import (
+    AnyMechanism,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    PoissonBinomial,
+    RandomizedResponse,
+    SampledGaussian,
+    Skellam,
+    UnaryEncoding,
+    event_from_table,
+)
+from cofactor.randomness import InsecureRandom, SecureRandom
+
+ADDITIVE: list[Any] = [Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, Skellam]
+EVERY: list[AnyMechanism] = [
+    *(kind(noise_multiplier=1.7) for kind in ADDITIVE),
+    SampledGaussian(noise_multiplier=1.7, sampling=0.1),
+    PoissonBinomial(trials=8, theta=0.1, participants=50),
+    RandomizedResponse(choices=4, epsilon=1.5),
+    UnaryEncoding(choices=4, epsilon=1.5),
+    UnaryEncoding(choices=4, epsilon=1.5, optimized=False),
+]
+STORY: dict[str, str] = {"what": "totals", "by": "north", "to": "coordinator"}
+
+# Standard errors: a test on a mean or a variance fails by chance less than once in ten million runs.
+SIGMAS = 5.5
+
+
+def bounded(mechanism: AnyMechanism, value: Any = None, size: float = 3.0) -> Bounded:
+    whole = mechanism.exact
+    value = np.full(1000, 1 if whole else 0.5) if value is None else value
+    adjacency: Adjacency = "replace" if mechanism.norm == "max" else "empty"
+    return Bounded(value=value, bound=Bound(size=size, norm=mechanism.norm, unit="user", adjacency=adjacency))
+
+
+@pytest.mark.parametrize("mechanism", EVERY, ids=str)
+def test_release_comes_with_the_event_that_describes_it(mechanism: AnyMechanism) -> None:
+    given = bounded(mechanism)
+    noisy, event = mechanism.release(given, random=SecureRandom(), **STORY)
+    assert len(noisy) == len(given.value)
+    assert event.mechanism == mechanism
+    assert event.bound == given.bound
+    assert (event.what, event.by, event.to) == ("totals", "north", "coordinator")
+    assert event.secure
+    assert event.count == 1
+
+
+@pytest.mark.parametrize("mechanism", EVERY, ids=str)
+def test_insecure_noise_is_recorded_as_such(mechanism: AnyMechanism) -> None:
+    _, event = mechanism.release(bounded(mechanism), random=InsecureRandom(7), **STORY)
+    assert not event.secure
+
+
+@pytest.mark.parametrize("mechanism", EVERY, ids=str)
+def test_only_bounded_values_are_accepted(mechanism: AnyMechanism) -> None:
+    plain: Any = np.ones(3)
+    with pytest.raises(ConfigError, match=r"takes only a Bounded value.*cofactor\.privacy\.bounding"):
+        mechanism.release(plain, random=SecureRandom(), **STORY)
+
+
+@pytest.mark.parametrize("mechanism", EVERY, ids=str)
+def test_a_bound_in_another_norm_is_refused(mechanism: AnyMechanism) -> None:
+    other: Norm = "l1" if mechanism.norm == "l2" else "l2"
+    given = Bounded(value=np.ones(3, np.int64), bound=Bound(size=3.0, norm=other, unit="user"))
+    with pytest.raises(ConfigError, match=f"needs a bound in {mechanism.norm}, got one in {other}"):
+        mechanism.release(given, random=SecureRandom(), **STORY)
+
+
+@pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian, Skellam])
+def test_whole_number_noise_refuses_real_numbers_and_bounds_below_one(kind: Any) -> None:
+    with pytest.raises(ConfigError, match="needs whole numbers, got float64"):
+        kind().release(bounded(kind(), np.ones(3)), random=SecureRandom(), **STORY)
+    with pytest.raises(ConfigError, match=r"cannot be bounded by 0\.5"):
+        kind().release(bounded(kind(), np.ones(3, np.int64), 0.5), random=SecureRandom(), **STORY)
+
+
+@pytest.mark.parametrize("mechanism", EVERY, ids=str)
+def test_events_survive_a_file(mechanism: AnyMechanism) -> None:
+    _, event = mechanism.release(bounded(mechanism), random=SecureRandom(), **STORY)
+    table = json.loads(json.dumps(as_table(event)))
+    assert event_from_table(table, "entry 1") == event
+
+
+def test_an_unknown_mechanism_in_a_file_is_refused_by_name() -> None:
+    _, event = Gaussian().release(bounded(Gaussian()), random=SecureRandom(), **STORY)
+    table = as_table(event)
+    table["mechanism"] = {"kind": "Gausian", "noise_multiplier": 1.0}
+    with pytest.raises(ConfigError, match=r'entry 1\.mechanism.*Gausian.*Did you mean "Gaussian"'):
+        event_from_table(table, "entry 1")
+
+
+@pytest.mark.parametrize("kind", ADDITIVE)
+@pytest.mark.parametrize("size", [3.0, 7.5])
+def test_noise_has_mean_zero_and_the_recorded_size(kind: Any, size: float) -> None:
+    mechanism = kind(noise_multiplier=2.0)
+    count = 200_000
+    value = np.full(count, 4 if mechanism.exact else 0.25)
+    noisy, event = mechanism.release(bounded(mechanism, value, size), random=SecureRandom(), **STORY)
+    added = noisy - value
+    scale = event.mechanism.noise_multiplier * event.bound.size
+    decay = math.exp(-1 / scale)
+    variance = {
+        Laplace: 2 * scale**2,
+        DiscreteLaplace: 2 * decay / (1 - decay) ** 2,
+    }.get(kind, scale**2)
+    assert abs(added.mean()) < SIGMAS * math.sqrt(variance / count)
+    # A sample variance has a standard error of sqrt((kurtosis - 1) / n) times itself; the kurtosis is about 6.
+    assert added.var() / variance == pytest.approx(1, abs=SIGMAS * math.sqrt(5.1 / count) + 1e-3)
+
+
+@pytest.mark.parametrize("kind", [Gaussian, Laplace])
+def test_real_releases_lie_on_a_grid_of_powers_of_two_that_no_input_moves(kind: Any) -> None:
+    mechanism = kind(noise_multiplier=2.0)
+    values = np.random.default_rng(1).normal(size=10_000)
+    noisy, _ = mechanism.release(bounded(mechanism, values), random=SecureRandom(), **STORY)
+    steps = noisy * 4  # the size of the noise is 6: the grid is 6/32 < 1/4 < 6/16
+    assert np.array_equal(steps, np.round(steps))
+
+
+def test_whole_number_releases_stay_whole() -> None:
+    for kind in (DiscreteLaplace, DiscreteGaussian, Skellam):
+        noisy, _ = kind().release(bounded(kind()), random=SecureRandom(), **STORY)
+        assert np.issubdtype(noisy.dtype, np.integer)
+
+
+def test_sampling_chooses_each_unit_with_its_probability_and_independently() -> None:
+    mechanism = SampledGaussian(sampling=0.3)
+    chosen = np.zeros((2000, 100), np.int64)
+    for row in chosen:
+        row[mechanism.choose(100, SecureRandom())] = 1
+    error = SIGMAS * math.sqrt(0.3 * 0.7)
+    assert abs(chosen.mean() - 0.3) < error / math.sqrt(chosen.size)
+    # Independent choices: the number chosen varies like a binomial, and is not fixed.
+    assert chosen.sum(axis=1).var() == pytest.approx(100 * 0.3 * 0.7, rel=SIGMAS * math.sqrt(2 / 2000))
+
+
+def test_sampled_sums_are_bounded_by_what_one_unit_contributes() -> None:
+    bound = Bound(size=1.0, norm="l2", unit="user", adjacency="replace")
+    given = Bounded(value=np.ones(3), bound=bound)
+    with pytest.raises(ConfigError, match='adjacency "empty", got "replace"'):
+        SampledGaussian(sampling=0.1).release(given, random=SecureRandom(), **STORY)
+
+
+def test_estimate_from_bent_coins_is_unbiased() -> None:
+    mechanism = PoissonBinomial(trials=8, theta=0.2, participants=400)
+    value = np.linspace(-3.0, 3.0, 101)
+    given = bounded(mechanism, value)
+    releases = [mechanism.release(given, random=SecureRandom(), **STORY)[0] for _ in range(400)]
+    assert min(np.min(r) for r in releases) >= 0
+    assert max(np.max(r) for r in releases) <= 8
+    estimate = mechanism.estimate(np.sum(releases, axis=0), 400, given.bound)
+    error = math.sqrt(400 * 8 / 4) * 3.0 / (0.2 * 8)
+    assert np.abs(estimate - 400 * value).max() < 6.5 * error  # 101 chances of 8e-11 each
+
+
+def test_every_coordinate_is_bounded_against_replacement_only() -> None:
+    with pytest.raises(ConfigError, match=r'its adjacency is "replace", got "empty"'):
+        Bound(size=1.0, norm="max", unit="user")
+
+
+def test_answers_have_the_odds_that_epsilon_allows() -> None:
+    for choices, epsilon in ((2, 0.5), (5, 1.0), (1000, 4.0)):
+        truth = RandomizedResponse(choices=choices, epsilon=epsilon).truth
+        lie = (1 - truth) / (choices - 1)
+        assert math.log(truth / lie) == pytest.approx(epsilon, rel=1e-12)
+        for optimized in (True, False):
+            bits = UnaryEncoding(choices=choices, epsilon=epsilon, optimized=optimized)
+            odds = bits.kept * (1 - bits.raised) / (bits.raised * (1 - bits.kept))
+            assert math.log(odds) == pytest.approx(epsilon, rel=1e-12)
+
+
+def test_twice_the_noise_is_twice_the_noise() -> None:
+    assert Gaussian(noise_multiplier=1.5).scaled(2) == Gaussian(noise_multiplier=3.0)
+    assert SampledGaussian(noise_multiplier=1.5, sampling=0.1).scaled(2).sampling == 0.1
+    assert PoissonBinomial(trials=8, theta=0.1, participants=9).scaled(2).theta == 0.05
+    assert PoissonBinomial(trials=8, theta=0.1, participants=9).scaled(0.1).theta == 0.25
+    assert RandomizedResponse(choices=4, epsilon=1.0).scaled(2).epsilon == 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gaussian(noise_multiplier=0.0), "noise_multiplier must be greater than 0"),
+        (lambda: Gaussian(noise_multiplier=math.nan), "noise_multiplier must be greater than 0"),
+        (lambda: SampledGaussian(sampling=1.0), "sampling must lie between 0 and 1"),
+        (lambda: PoissonBinomial(trials=0, theta=0.1, participants=9), "trials must be at least 1"),
+        (lambda: PoissonBinomial(trials=8, theta=0.3, participants=9), "at most 1/4, got 0.3"),
+        (lambda: PoissonBinomial(trials=8, theta=math.nan, participants=9), "at most 1/4, got nan"),
+        (lambda: RandomizedResponse(choices=1, epsilon=1.0), "choices must be at least 2, got 1"),
+        (lambda: RandomizedResponse(choices=3, epsilon=-1.0), "epsilon must be greater than 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()

@@ -45,12 +45,14 @@ def inlined(function: F) -> F:
 def fill(words: Words, key: Words, nonce: np.uint64, first: np.uint64, rounds: int) -> None:
     """Fill an array with the stream of a key and a nonce from block `first` on; the last group may be cut."""
     groups = -(-words.size // WORDS)
-    check_counter(first, groups)
+    # A plain integer is signed, and mixed with unsigned ones it would become a float.
+    beginning = np.uint64(first)
+    check_counter(beginning, groups)
     spare = np.empty(WORDS, np.uint32)
     for group in range(groups):
         part = words[group * WORDS : (group + 1) * WORDS]
         target = part if part.size == WORDS else spare
-        fill_group(target, key, nonce, first + np.uint64(group * BLOCKS), rounds)
+        fill_group(target, key, np.uint64(nonce), beginning + np.uint64(group * BLOCKS), rounds)
         if part.size < WORDS:
             for place in range(part.size):
                 part[place] = spare[place]

@@ -205,14 +205,14 @@ def test_coordinates_stay_within_their_limit_in_double_precision(
 ) -> None:
     bounded = bounding.coordinates(values, limit=limit)
     assert bounded.bound == Bound(size=limit, norm="max", unit="user", adjacency="replace")
-    assert np.all(np.abs(bounded.value / limit) <= 1)
+    assert np.all(np.abs(bounded.value.astype(np.float64) / limit) <= 1)
     inside = np.abs(values.astype(np.float64)) <= limit
     assert np.array_equal(bounded.value[inside], values[inside])
 
 
 def test_a_limit_between_two_float32_numbers_is_not_exceeded() -> None:
     assert float(np.float32(0.1)) > 0.1
-    assert bounding.coordinates(np.array([1], np.float32), limit=0.1).value[0] == 0.1
+    assert float(bounding.coordinates(np.array([1], np.float32), limit=0.1).value[0]) == 0.1
 
 
 def max_cases() -> dict[str, tuple[Release, float, Datasets, Any]]:
@@ -298,6 +298,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[CofactorError], str]] = {
     ),
     "one choice": (lambda: bounding.categories([0], choices=1), ConfigError, "choices must be at least 2"),
     "an answer too many": (lambda: bounding.categories([0, 777], choices=5), DataError, "between 0 and 4"),
+    "an answer just too many": (lambda: bounding.categories([5], choices=5), DataError, "between 0 and 4"),
     "an answer below": (lambda: bounding.categories([-777], choices=5), DataError, "between 0 and 4"),
     "half an answer": (lambda: bounding.categories([0.5], choices=5), ConfigError, "must be whole numbers"),
 }

@@ -73,6 +73,11 @@ def test_embedding_clipping_is_the_projection_of_lemma_3(seed: int) -> None:
     assert np.allclose(clipped_embeddings(rows, 5.0), expected, rtol=3e-6, atol=1e-6)
 
 
+def test_the_largest_float32_numbers_are_shortened_and_not_lost() -> None:
+    found = clipped_embeddings(np.array([[HUGE, HUGE, -HUGE]], np.float32), 5.0)
+    assert np.allclose(found, [[2.5**0.5, 2.5**0.5, 0]], rtol=3e-6)
+
+
 def test_embeddings_within_the_limit_stay_as_they_are() -> None:
     rows = np.random.default_rng(1).uniform(0, 0.9, (20, 5)).astype(np.float32)
     assert np.array_equal(clipped_embeddings(rows, 5.0), rows)

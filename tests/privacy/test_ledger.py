@@ -442,21 +442,18 @@ def test_well_sealed_nonsense_in_an_event_is_a_ledger_error(
         Ledger.open(place)
 
 
-@pytest.mark.parametrize("number", [10**400, -1, True, "1", None, [1], 0.5])
-@pytest.mark.parametrize("table", ["budget", "event", "mechanism", "bound"])
+@pytest.mark.parametrize("number", [10**400, -1, True, "1", [1]], ids=lambda number: str(number)[:5])
+@pytest.mark.parametrize(
+    ("line", "table", "name"),
+    [(0, "budget", "epsilon"), (1, "event", "count"), (1, "mechanism", "noise_multiplier"), (1, "bound", "size")],
+)
 def test_well_sealed_numbers_that_make_no_sense_are_a_ledger_error(
-    table: str, number: object, path: Path
+    line: int, table: str, name: str, number: object, path: Path
 ) -> None:
-    facts = good_facts()
-    event = dict(facts[1]["event"])
-    if table == "budget":
-        facts[0]["budget"] = {**facts[0]["budget"], "delta": number if number != 0.5 else 10**400}
-    elif table == "event":
-        facts[1]["event"] = {**event, "count": number}
-    else:
-        name = "noise_multiplier" if table == "mechanism" else "size"
-        facts[1]["event"] = {**event, table: {**event[table], name: -1 if number == 0.5 else number}}
-    with pytest.raises(LedgerError, match="line"):
+    facts = json.loads(json.dumps(good_facts()))
+    place = facts[line]["event"][table] if table in ("mechanism", "bound") else facts[line][table]
+    place[name] = number
+    with pytest.raises(LedgerError, match=f"line {line + 1}"):
         Ledger.open(forged(path, facts))
 
 

@@ -120,7 +120,7 @@ def test_noise_has_mean_zero_and_the_recorded_size(kind: Any, size: float) -> No
         DiscreteLaplace: 2 * decay / (1 - decay) ** 2,
     }.get(kind, scale**2)
     assert abs(added.mean()) < SIGMAS * math.sqrt(variance / count)
-    # A sample variance has a standard error of sqrt((kurtosis - 1) / n) times itself; the kurtosis is about 6.
+    # A sample variance has a standard error of sqrt((kurtosis - 1) / n) times itself; kurtosis: about 6.
     assert added.var() / variance == pytest.approx(1, abs=SIGMAS * math.sqrt(5.1 / count) + 1e-3)
 
 

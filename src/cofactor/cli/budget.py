@@ -122,7 +122,7 @@ def _show(data: Path, path: Path, *, recover: bool, as_json: bool) -> None:
 def _facts(ledger: "Ledger", path: Path) -> dict[str, Any]:
     from cofactor.privacy.entries import RENEWED
 
-    runs = _runs(ledger)
+    runs, spent = _runs(ledger), ledger.spent()
     return {
         "ledger": str(path),
         "party": ledger.party,
@@ -131,8 +131,8 @@ def _facts(ledger: "Ledger", path: Path) -> dict[str, Any]:
         "odds": ledger.budget.odds,
         "per": ledger.per,
         "renewed": None if ledger.per is None else RENEWED[ledger.per],
-        "spent": _numbers(ledger.spent()),
-        "spent_ever": _numbers(ledger.spent(ever=True)),
+        "spent": _numbers(spent),
+        "spent_ever": _numbers(ledger.spent(ever=True) if ledger.per else spent),
         "left": ledger.left,
         "releases": sum(run["releases"] for run in runs),
         "secure_noise": all(run["secure_noise"] for run in runs),

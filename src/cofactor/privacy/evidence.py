@@ -8,10 +8,12 @@ holds with a stated confidence. Which kind of bound has teeth depends on the mec
   claim for pure mechanisms (Laplace, discrete Laplace, randomized response), whose odds are worst at common
   events, and for any mechanism at a delta so large that common events decide (0.01 and above). At a usual
   delta it is blind to Gaussian-like flaws, whose odds are worst where hardly any sample falls: a claimed
-  epsilon of 1 that is really 1.33 shows as 0.83 after a million draws.
+  epsilon of 1 that is really 1.33 shows as 0.83 after a million draws (delta 1e-6, 95% confidence).
 - "mu" measures how far apart two normal distributions would have to be to be told apart as well (Gaussian
   differential privacy, Dong, Roth and Su 2022). It has teeth for the Gaussian, discrete Gaussian, Skellam
-  and Poisson binomial mechanisms, whose outcomes are normal or nearly so. A pure mechanism claims no mu.
+  and Poisson binomial mechanisms, whose outcomes are normal or nearly so. A pure mechanism claims no mu; and
+  `mu_of` turns a claimed (epsilon, delta) into one only for outcomes as good as normal: whole-number noise a
+  few units wide has other tails, so compare its epsilon at a large delta instead.
 
 No evidence is no proof: a bad score sees nothing.
 """

@@ -41,13 +41,15 @@ def fill_gaussian(out: Reals, key: Words, first: np.uint64, deviation: np.float3
     They reach 9.4 deviations. A key and a block serve once: who uses them again repeats the noise.
     """
     groups = -(-out.size // NUMBERS)
-    check_counter(first, groups)
+    # A plain integer is signed, and mixed with unsigned ones it would become a float.
+    beginning = np.uint64(first)
+    check_counter(beginning, groups)
     words = np.empty(WORDS, np.uint32)
     spare = np.empty(NUMBERS, np.float32)
     for group in range(groups):
         part = out[group * NUMBERS : (group + 1) * NUMBERS]
         target = part if part.size == NUMBERS else spare
-        block = first + np.uint64(group * BLOCKS)
+        block = beginning + np.uint64(group * BLOCKS)
         fill_group(words, key, _NONCE, block, rounds)
         transform(words, target, key, block, deviation, rounds)
         if part.size < NUMBERS:
@@ -126,7 +128,8 @@ def direction(word: np.uint32) -> tuple[np.float32, np.float32]:
     """Return one of 2^32 points of the unit circle; with each point come its mirror images in both axes.
 
     Thirty bits are an angle within 45 degrees of an axis; one says which axis, one which end of it. The
-    angles lie half a step beside 0, so that each has its negative: the mean is exactly 0. Polynomials: Cephes.
+    angles lie half a step beside 0, so that each has its negative: the mean is exactly 0. The polynomials are
+    those of Cephes.
     """
     angle = _F(_I(_I(word << _U(2)) | _I(2))) * _F(math.pi / 4 / 2**31)
     z = angle * angle

@@ -44,7 +44,8 @@ def gaussian(
 def rounded_up(size: float) -> np.float32:
     """Return the smallest float32 that is no smaller: noise may be too large, but not too small."""
     near = np.float32(size)
-    return near if near >= size else np.nextafter(near, np.float32(np.inf))
+    # Compared as doubles: against a float32, numpy would round the size first.
+    return near if float(near) >= size else np.nextafter(near, np.float32(np.inf))
 
 
 def laplace(shape: Shape, scale: float, random: Random) -> Reals:
@@ -80,7 +81,7 @@ def snapped(values: NDArray[Any], size: float) -> Reals:
     steps = np.rint(np.asarray(values, np.float64) / grid)
     if not np.all(np.abs(steps) < 2.0**52):
         raise ConfigError(
-            f"some values are no numbers, or so large that noise of size {size:g} vanishes in their rounding. "
+            f"some values are no numbers, or so large that noise of size {size:g} is lost in rounding. "
             "Subtract a public constant, or bound them."
         )
     # Adding 0 makes -0 a 0: its sign would tell the side that it was rounded from.

@@ -35,7 +35,7 @@ _KEPT = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """A law on whole numbers: threshold k is 2^128 P(X <= smallest + k), rounded down; the last is left out."""
+    """A law on whole numbers: threshold k is 2^128 P(X <= smallest + k), rounded down, all but the last."""
 
     smallest: int
     """The smallest value that can be drawn."""

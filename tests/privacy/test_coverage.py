@@ -106,13 +106,14 @@ def test_values_without_noise_are_noticed_where_who_rated_what_is_public() -> No
     assert coverage.still == ((3, 0), (3, 1))
 
 
-def test_noise_that_depends_on_values_is_noticed_where_who_rated_what_is_public() -> None:
+@pytest.mark.parametrize(("before", "after"), [(1.0, 5.0), (5.0, 1.0)])
+def test_noise_that_depends_on_values_is_noticed_where_who_rated_what_is_public(
+    before: float, after: float
+) -> None:
     generator = np.random.default_rng(5)
-
-    def noise_for_high_ratings(units: Units) -> Values:
-        return generator.normal(size=(ITEMS, 2)) * (sums(units) > 6)
-
-    assert not check_noise(noise_for_high_ratings, "value", ALL_VALUES).holds
+    data = Datasets(draw=lambda _: {0: before}, count=1, redraw=lambda _user, _chance: {0: after})
+    coverage = check_noise(lambda units: generator.normal(size=(ITEMS, 2)) * (sums(units) > 3), "value", data)
+    assert coverage.still == ((0, 0), (0, 1))
 
 
 def test_a_single_number_without_noise_among_many_is_found() -> None:

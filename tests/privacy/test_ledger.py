@@ -173,6 +173,12 @@ def test_schedule_that_does_not_fit_is_refused_as_a_whole() -> None:
     assert ledger.fits([laplace(2.0)])
 
 
+def test_nothing_can_be_reserved_at_any_time() -> None:
+    ledger = begun()
+    ledger.spend(laplace(2.0))
+    ledger.reserve([])
+
+
 def test_spent_budget_says_so() -> None:
     ledger = begun()
     ledger.spend(laplace(2.0))
@@ -352,8 +358,9 @@ def test_event_that_could_not_be_read_again_is_not_written(path: Path) -> None:
     ledger = begun(path)
     before = path.read_bytes()
     event = Event(what="sums", by="north", to="all", mechanism=Homemade(), bound=L1)
-    with pytest.raises(ConfigError, match="Homemade"):
-        ledger.spend(event)
+    for ask in (ledger.spend, lambda unreadable: ledger.reserve([unreadable])):
+        with pytest.raises(ConfigError, match="Homemade"):
+            ask(event)
     assert path.read_bytes() == before
 
 
@@ -445,7 +452,12 @@ def test_well_sealed_nonsense_in_an_event_is_a_ledger_error(
 @pytest.mark.parametrize("number", [10**400, -1, True, "1", [1]], ids=lambda number: str(number)[:5])
 @pytest.mark.parametrize(
     ("line", "table", "name"),
-    [(0, "budget", "epsilon"), (1, "event", "count"), (1, "mechanism", "noise_multiplier"), (1, "bound", "size")],
+    [
+        (0, "budget", "epsilon"),
+        (1, "event", "count"),
+        (1, "mechanism", "noise_multiplier"),
+        (1, "bound", "size"),
+    ],
 )
 def test_well_sealed_numbers_that_make_no_sense_are_a_ledger_error(
     line: int, table: str, name: str, number: object, path: Path

@@ -26,7 +26,7 @@ class Check:
 
 def doctor(json: options.Json = False) -> None:
     """Check this machine: Python, packages, threads, compilation, disk. Exit code 1 if something is wrong."""
-    checks = [_python(), *map(_package, ("numpy", "numba", "polars", "typer", "rich"))]
+    checks = [_python(), *map(_package, ("numpy", "numba", "scipy", "dp-accounting", "polars", "typer", "rich"))]
     checks += [_threads(), _compiling(), _writable()]
     if json:
         print_json({"checks": [asdict(check) for check in checks]})

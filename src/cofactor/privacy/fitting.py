@@ -61,22 +61,21 @@ def _most_that_fit(events: Sequence[Event], fits: Fits) -> int:
 def _enough_noise(events: Sequence[Event], fits: Fits) -> str:
     """Return the noise with which all fit, in words; nothing if there is none."""
     enough = 2.0
-    while not fits_with(enough, events, fits):
+    while not _fits_with(enough, events, fits):
         enough *= 2
         if enough > _MOST_NOISE:
             return ""
     too_little = enough / 2
     while enough / too_little > _CLOSE:
         middle = math.sqrt(enough * too_little)
-        if fits_with(middle, events, fits):
+        if _fits_with(middle, events, fits):
             enough = middle
         else:
             too_little = middle
     return _in_words(enough, events)
 
 
-def fits_with(factor: float, events: Sequence[Event], fits: Fits) -> bool:
-    """Say whether the events fit with so many times the noise."""
+def _fits_with(factor: float, events: Sequence[Event], fits: Fits) -> bool:
     try:
         scaled = [replace(event, mechanism=event.mechanism.scaled(factor)) for event in events]
     except CofactorError:

@@ -122,7 +122,7 @@ class Guarantee:
             warnings=tuple(budget.concerns(units)),
             accountant=f"{total.method}, dp-accounting {version('dp-accounting')}",
             renyi=_finite(total.renyi),
-            secure_noise=all(event.secure for event in released),
+            secure_noise=all(event.secure for event in released) if released else None,
         )
 
     @property

@@ -4,6 +4,10 @@ A ledger belongs to the data, not to a run: it lies beside them and outlives all
 is charged, whether or not it was sent afterwards; what would exceed the budget is refused before anything is
 written. See `chain` for what its file can show and what it cannot: a run keeps `count` and `head`, and
 `check_kept` notices if entries were lost since.
+
+The sum is proved for noise that was fixed beforehand, as a recipe's schedule is. Whoever chooses the noise of
+a run after seeing what earlier runs gave leaves that proof; for Renyi accounting there is one that covers it
+(Feldman and Zrnic 2021), which is why `Spent.renyi` stands beside epsilon.
 """
 
 import json
@@ -168,10 +172,12 @@ class Ledger:
         What another process spends meanwhile comes first, and is noticed before the next release.
         """
         wanted = list(events)
+        for event in wanted:
+            _check_readable(event)
         with self._guard:
             self._refresh()
             before = [*self._counted(), *self._still_reserved()]
-            if not self._within([*before, *wanted]):
+            if wanted and not self._within([*before, *wanted]):
                 raise self._refusal(wanted, before)
             for event in wanted:
                 self._reserved[event.once()] += event.count
@@ -267,7 +273,7 @@ class Ledger:
         return datetime(now.year, now.month if self.per == "month" else 1, 1, tzinfo=UTC)
 
     def _charge(self, event: Event, run: str) -> Entry:
-        entry = self._append(run=run, event=as_table(event))
+        entry = self._append(run=str(run), event=as_table(event))
         self._reserved[event.once()] -= min(event.count, self._reserved[event.once()])
         return entry
 

@@ -103,7 +103,7 @@ def _meaning(guarantee: "Guarantee") -> str:
 
 
 def _noise(guarantee: "Guarantee") -> str:
-    if not guarantee.secure_noise or guarantee.releases == 0:
+    if not guarantee.secure_noise:
         return ""
     return "The noise came from a cryptographic generator with keys from the operating system."
 

@@ -12,6 +12,7 @@ from cofactor.errors import ConfigError
 from cofactor.privacy import accountant
 from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
 from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.figures import percent, rounded_up
 from cofactor.privacy.guarantee import Assumption, Guarantee
 from cofactor.privacy.mechanisms import (
     DiscreteLaplace,
@@ -21,7 +22,6 @@ from cofactor.privacy.mechanisms import (
     RandomizedResponse,
     SampledGaussian,
 )
-from cofactor.privacy.statement import percent, rounded_up
 
 BUDGET = Budget(epsilon=2.0, delta=1e-6, unit="user")
 EXACT = Budget(epsilon=2.0, delta=0.0, unit="user")

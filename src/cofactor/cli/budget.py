@@ -3,7 +3,6 @@
 import hashlib
 import math
 import shlex
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -12,7 +11,7 @@ import typer
 from cofactor.cli import options
 from cofactor.cli.text import RED, print_facts, print_json, print_line, print_table
 from cofactor.config import as_table, one_of
-from cofactor.errors import ConfigError, DataError, LedgerError, PrivacyWarning, Refused, did_you_mean
+from cofactor.errors import ConfigError, DataError, LedgerError, Refused, did_you_mean
 
 if TYPE_CHECKING:
     from cofactor.privacy.accountant import Spent
@@ -30,9 +29,7 @@ def budget(
     epsilon: Annotated[float | None, typer.Option(help="Open a ledger: the most that may be spent.")] = None,
     delta: Annotated[float | None, typer.Option(help="Probability that epsilon may fail.")] = None,
     unit: Annotated[str | None, typer.Option(help="Who is protected: user or rating.")] = None,
-    adjacency: Annotated[
-        str, typer.Option(help="Compared with what: empty, replace or value (see the docs).")
-    ] = "empty",
+    adjacency: options.Adjacency = "empty",
     per: Annotated[
         str | None, typer.Option(help="Renew the budget every month or year; never, if left out.")
     ] = None,
@@ -69,11 +66,9 @@ def _budget(epsilon: float | None, delta: float | None, unit: str | None, adjace
         given = {"--epsilon": epsilon, "--delta": delta, "--unit": unit}
         missing = ", ".join(name for name, value in given.items() if value is None)
         raise ConfigError(f"a budget needs --epsilon, --delta and --unit; missing: {missing}.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # shown with the ledger, in words of its own
-        return Budget(
-            epsilon=epsilon, delta=delta, unit=cast("Unit", unit), adjacency=cast("Adjacency", adjacency)
-        )
+    return Budget(
+        epsilon=epsilon, delta=delta, unit=cast("Unit", unit), adjacency=cast("Adjacency", adjacency)
+    )
 
 
 def _open_new(data: Path, path: Path, wanted: "Budget", per: str | None) -> None:
@@ -172,7 +167,7 @@ def _numbers(spent: "Spent") -> dict[str, Any]:
 
 
 def _tell(ledger: "Ledger", facts: dict[str, Any]) -> None:
-    from cofactor.privacy.statement import percent
+    from cofactor.privacy.figures import percent
 
     period = f" this {ledger.per}" if ledger.per else ""
     print_line(f"{facts['ledger']}: what was released about the ratings of {ledger.party}")
@@ -204,7 +199,7 @@ def _noise(run: dict[str, Any]) -> str:
 
 
 def _up(epsilon: float | None) -> str:
-    from cofactor.privacy.statement import rounded_up
+    from cofactor.privacy.figures import rounded_up
 
     return "infinite" if epsilon is None else rounded_up(epsilon)
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from cofactor.config import not_negative, one_of
 from cofactor.errors import ConfigError, PrivacyWarning
+from cofactor.privacy.figures import percent
 
 Unit = Literal["user", "rating"]
 UNITS: tuple[Unit, ...] = ("user", "rating")
@@ -60,8 +61,8 @@ class Budget:
         found = []
         if self.epsilon > LARGE_EPSILON:
             found.append(
-                f"epsilon {self.epsilon:g} is above {LARGE_EPSILON:g}, which promises next to nothing. "
-                + odds_words(self.epsilon, self.delta)
+                f"epsilon {self.epsilon:g} is above {LARGE_EPSILON:g} and promises next to nothing: somebody "
+                f"who guesses between two possibilities may be right {percent(self.odds)} of the time."
             )
         if units and self.delta >= 1 / units:
             found.append(
@@ -74,13 +75,3 @@ class Budget:
 def odds(epsilon: float, delta: float) -> float:
     """Return (e^epsilon + delta) / (1 + e^epsilon): how often a guesser with even prior odds is right."""
     return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
-
-
-def odds_words(epsilon: float, delta: float) -> str:
-    """Say what the odds mean, never rounded towards safety."""
-    right = odds(epsilon, delta)
-    if right > 0.999:
-        share = f"all but one in {max(1 / (1 - right), 1):.3g} cases" if right < 1 else "all cases"
-    else:
-        share = f"at most {math.ceil(right * 1000) / 10:.1f}% of cases"
-    return f"Somebody who guesses which of two equally likely possibilities is true can be right in {share}."

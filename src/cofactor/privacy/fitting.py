@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cofactor.errors import CofactorError
 from cofactor.privacy.events import Event
-from cofactor.privacy.statement import rounded_up
+from cofactor.privacy.figures import rounded_up
 
 Fits = Callable[[Sequence[Event]], bool]
 

@@ -7,8 +7,9 @@ from typing import Any
 from cofactor.config import as_table
 from cofactor.errors import Refused
 from cofactor.privacy.accountant import Spent, spent
-from cofactor.privacy.budget import Adjacency, Budget, Unit, odds, odds_words
+from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
 from cofactor.privacy.calibrate import calibrated
+from cofactor.privacy.figures import percent
 from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian
 from cofactor.privacy.schedule import Release, Schedule
 
@@ -75,7 +76,7 @@ class Plan:
         lines = [
             f"{self.schedule.rounds:,} rounds cost epsilon {self.spent.epsilon:.4g} at delta "
             f"{self.spent.delta:g}, by {self.spent.method}: {kept} the budget ({self.budget}). "
-            f"{odds_words(self.spent.epsilon, self.spent.delta)}"
+            f"Somebody who guesses between two possibilities is right at most {percent(self.odds)} of the time."
         ]
         for release, ratio in zip(self.schedule.releases, self.signal_to_noise, strict=True):
             lines.append(f"{release.what}: {_noise(release)}{_signal(ratio)}")

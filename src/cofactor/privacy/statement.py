@@ -1,13 +1,10 @@
-"""A guarantee in words: a paragraph for people who sign, Markdown for people who look things up.
-
-Numbers are rounded up: never towards a better promise than was made.
-"""
+"""A guarantee in words: a paragraph for people who sign, Markdown for people who look things up."""
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
 
 from cofactor.privacy.entries import RENEWED
+from cofactor.privacy.figures import percent, rounded_up
 
 if TYPE_CHECKING:
     from cofactor.privacy.guarantee import Guarantee
@@ -53,22 +50,6 @@ def markdown(guarantee: "Guarantee") -> str:
     parts += _points("Also", [_noise(guarantee), _reckoning(guarantee), *renewed])
     parts += _points("Warnings", guarantee.warnings)
     return "\n\n".join(parts) + "\n"
-
-
-def rounded_up(value: float, digits: int = 3) -> str:
-    """Write a number with so many significant digits, never less than it is but for its last few bits."""
-    exact = Context(prec=10).create_decimal(repr(float(value)))
-    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)):.{digits}g}"
-
-
-def percent(share: float) -> str:
-    """Write a share in percent, rounded up; 100% only if it is not less, to a millionth."""
-    exact = Decimal(repr(float(share))) * 100
-    for decimals in range(1, 7):
-        written = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING)
-        if written < 100:
-            return f"{written}%"
-    return "100%"
 
 
 def _breach(guarantee: "Guarantee") -> list[str]:

@@ -1,0 +1,19 @@
+"""Numbers as they are printed: rounded up, never towards a better promise than was made."""
+
+from decimal import ROUND_CEILING, Context, Decimal
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """Write a number with so many significant digits, never less than it is but for its last few bits."""
+    exact = Context(prec=10).create_decimal(repr(float(value)))
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)):.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """Write a share in percent, rounded up; 100% only if it is not less, to a millionth."""
+    exact = Decimal(repr(float(share))) * 100
+    for decimals in range(1, 7):
+        written = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING)
+        if written < 100:
+            return f"{written}%"
+    return "100%"

@@ -14,7 +14,7 @@ from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import Adjacency
 from cofactor.privacy.clipping import Length
 from cofactor.privacy.events import Bound
-from cofactor.privacy.neighbours import Chance, Datasets, Pair, Units
+from cofactor.privacy.neighbours import Chance, Datasets, Neighbours, Units
 from cofactor.privacy.sensitivity import Release, assert_bounded, check, difference
 
 Rows = NDArray[np.float64]
@@ -79,9 +79,9 @@ BY_UNIT: dict[str, tuple[Bounding, Datasets]] = {
 }
 
 
-def worst(datasets: Datasets, unit: Any, opposite: Any, adjacency: Adjacency) -> Pair:
+def worst(datasets: Datasets, unit: Any, opposite: Any, adjacency: Adjacency) -> Neighbours:
     bystanders = tuple(unit for _ in range(datasets.count - 1))
-    return Pair(units=(unit, *bystanders), which=0, other=None if adjacency == "empty" else opposite)
+    return Neighbours(units=(unit, *bystanders), which=0, other=None if adjacency == "empty" else opposite)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -189,7 +189,7 @@ def test_no_number_that_hypothesis_finds_breaks_the_bound_of_a_vector(first: Row
             bound = Bound(
                 size=LIMIT if adjacency == "empty" else 2 * LIMIT, norm=norm, unit="user", adjacency=adjacency
             )
-            pair = Pair(units=(first,), which=0, other=None if adjacency == "empty" else second)
+            pair = Neighbours(units=(first,), which=0, other=None if adjacency == "empty" else second)
             found = difference(lambda units: BY_UNIT["vector"][0](units, norm, adjacency), bound, pair)  # noqa: B023
             assert found <= bound.size
 

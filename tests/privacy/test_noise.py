@@ -126,11 +126,17 @@ def test_units_are_chosen_independently_with_their_probability() -> None:
     assert_uncorrelated(drawn[0, 1:], drawn[0, :-1])
 
 
-def test_probability_of_being_chosen_is_rounded_down() -> None:
-    probability = 1 / 3
-    words = noise._words(1000, InsecureRandom(5).new_key())
-    below = [int(word) < Fraction(probability) * 2**64 for word in words]
-    assert np.array_equal(np.flatnonzero(below), noise.chosen(1000, probability, InsecureRandom(5)))
+@pytest.mark.parametrize("probability", [1 / 3, 0.9999, 1e-7, 2.0**-64, 1.5 * 2.0**-64])
+def test_probability_of_being_chosen_is_rounded_down(
+    monkeypatch: pytest.MonkeyPatch, probability: float
+) -> None:
+    limit = math.floor(Fraction(probability) * 2**64)
+    words = np.array([limit, limit - 1, 0, limit + 1], np.uint64)
+    monkeypatch.setattr(noise, "_words", lambda *_: words)
+    assert noise.chosen(4, probability, SECURE).tolist() == [1, 2]
+
+
+def test_hardly_anybody_or_nobody_is_chosen() -> None:
     assert noise.chosen(MANY, 2.0**-70, SECURE).size == 0
     assert noise.chosen(0, 0.5, SECURE).size == 0
 

@@ -22,7 +22,7 @@ from cofactor.errors import ConfigError
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.clipping import clipped_embeddings
 from cofactor.privacy.events import Bound, Norm
-from cofactor.privacy.neighbours import Chance, Datasets, Pair, Units
+from cofactor.privacy.neighbours import Chance, Datasets, Neighbours, Units
 from cofactor.privacy.sensitivity import assert_bounded, check, difference
 from cofactor.privacy.trimming import trimmed
 from cofactor.randomness import InsecureRandom
@@ -82,7 +82,7 @@ def mutate_user(user: User, chance: Chance) -> User:
 
 DATA = Datasets(draw=draw_user, count=USERS, mutate=mutate_user)
 FULL: User = (np.arange(THETA), np.full(THETA, R))
-WORST = Pair(units=(FULL, FULL, FULL), which=0, other=None)
+WORST = Neighbours(units=(FULL, FULL, FULL), which=0, other=None)
 
 
 def per_user(size: float) -> Bound:
@@ -115,7 +115,7 @@ users = st.lists(st.tuples(st.integers(0, ITEMS - 1), ratings), unique_by=lambda
 
 @given(st.tuples(users, users, users), st.integers(0, USERS - 1), st.sampled_from(["items", "users"]))
 def test_the_right_gradients_hold_for_what_hypothesis_finds(units: Units, which: int, side: Any) -> None:
-    pair = Pair(units=units, which=which, other=None)
+    pair = Neighbours(units=units, which=which, other=None)
     assert difference(Gradients(side=side), per_user(TRUE_SIZE[side]), pair) <= TRUE_SIZE[side]
 
 
@@ -194,7 +194,7 @@ PER_RATING = Bound(size=ONE_RATING, norm="l2", unit="rating", adjacency="empty")
 
 
 def test_a_rating_changes_gradients_of_public_vectors_by_no_more_than_its_own() -> None:
-    worst = Pair(units=(R,) * ITEMS, which=2, other=None)
+    worst = Neighbours(units=(R,) * ITEMS, which=2, other=None)
     assert_bounded(with_public_vector, PER_RATING, RATINGS, worst_case=worst)
 
 
@@ -208,26 +208,26 @@ def test_a_claim_for_ratings_is_refuted_where_the_users_vector_depends_on_all_of
 @pytest.mark.parametrize(("norm", "expected"), [("l1", 7.0), ("l2", 5.0)])
 def test_a_difference_is_measured_in_the_norm_of_the_bound(norm: Norm, expected: float) -> None:
     bound = Bound(size=1, norm=norm, unit="user", adjacency="replace")
-    pair = Pair(units=(np.array([3, 0]),), which=0, other=np.array([0, -4]))
+    pair = Neighbours(units=(np.array([3, 0]),), which=0, other=np.array([0, -4]))
     assert difference(lambda units: units[0], bound, pair) == expected
 
 
 def test_a_bound_on_every_coordinate_is_measured_on_the_contribution() -> None:
     bound = Bound(size=4, norm="max", unit="user", adjacency="replace")
-    pair = Pair(units=(np.array([3, 0]),), which=0, other=np.array([0, -4]))
+    pair = Neighbours(units=(np.array([3, 0]),), which=0, other=np.array([0, -4]))
     assert difference(lambda units: units[0], bound, pair) == 4
 
 
 def test_small_differences_of_large_whole_numbers_are_exact() -> None:
     bound = Bound(size=1, norm="l1", unit="user", adjacency="replace")
-    pair = Pair(units=(np.array([2**60]),), which=0, other=np.array([2**60 + 1]))
+    pair = Neighbours(units=(np.array([2**60]),), which=0, other=np.array([2**60 + 1]))
     assert difference(lambda units: units[0], bound, pair) == 1
 
 
 @pytest.mark.parametrize("other", [np.zeros(3), np.array([np.nan, 0]), np.array([np.inf, 0])])
 def test_a_shape_or_a_nan_that_depends_on_data_counts_as_infinite(other: Values) -> None:
     bound = Bound(size=1, norm="l2", unit="user", adjacency="replace")
-    pair = Pair(units=(np.zeros(2),), which=0, other=other)
+    pair = Neighbours(units=(np.zeros(2),), which=0, other=other)
     assert difference(lambda units: units[0], bound, pair) == math.inf
 
 
@@ -245,7 +245,7 @@ def test_neighbours_that_differ_in_values_keep_their_structure_all_along_the_cli
         return np.array([sum(1000 * structure + value for structure, value in units)])
 
     bound = Bound(size=2, norm="l2", unit="user", adjacency="value")
-    worst = Pair(units=((1, -1.0), (0, 0.0)), which=0, other=(1, 1.0))
+    worst = Neighbours(units=((1, -1.0), (0, 0.0)), which=0, other=(1, 1.0))
     report = assert_bounded(structure_times_thousand, bound, VALUES, worst_case=worst)
     assert report.largest > 1.8
     assert not check(structure_times_thousand, replace(bound, adjacency="replace"), VALUES).bounded
@@ -297,7 +297,7 @@ def test_values_cannot_be_redrawn_without_being_told_how() -> None:
 
 def test_a_report_and_a_pair_show_no_data() -> None:
     secret = (NO_ITEMS, np.array([12345.678]))
-    assert "12345" not in repr(Pair(units=(secret,), which=0, other=None))
+    assert "12345" not in repr(Neighbours(units=(secret,), which=0, other=None))
     report = check(Gradients(trim=False), per_user(1), DATA, pairs=5, climbs=0)
     assert str(report) == (
         f"BOUND EXCEEDED: the largest difference is {report.largest:.6g} at a random pair; the accountant is "

@@ -39,7 +39,7 @@ def trimmed_twin(ptr: NDArray[np.int64], most: int, key: NDArray[np.uint32]) -> 
     for user, size in enumerate(np.diff(ptr)):
         words = np.empty(2 * size, np.uint32)
         fill(words, key, np.uint64(user), np.uint64(0), 12)
-        chances = (words[::2] + words[1::2] / 2.0**32) / 2.0**32
+        chances = (words[::2] * 2.0**21 + (words[1::2] >> 11)) / 2.0**53
         wanted = most
         for at, chance in enumerate(chances):
             keep = size <= most or bool(chance * (size - at) < wanted)

@@ -13,7 +13,6 @@ import typer
 from cofactor.cli import options
 from cofactor.cli.text import print_json, print_table
 
-
 PACKAGES = ("numpy", "scipy", "numba", "polars", "dp-accounting", "typer", "rich")
 
 

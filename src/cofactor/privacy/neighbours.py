@@ -51,7 +51,7 @@ class Datasets:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Pair:
+class Neighbours:
     """Two datasets that differ in one unit."""
 
     units: Units
@@ -62,7 +62,7 @@ class Pair:
     """What stands there in the second dataset."""
 
     @property
-    def neighbours(self) -> tuple[Units, Units]:
+    def datasets(self) -> tuple[Units, Units]:
         """Both datasets."""
         return self.units, changed(self.units, self.which, self.other)
 
@@ -72,13 +72,13 @@ def random_units(datasets: Datasets, chance: Chance) -> Units:
     return tuple(datasets.draw(chance) for _ in range(datasets.count))
 
 
-def random_pair(datasets: Datasets, adjacency: Adjacency, chance: Chance) -> Pair:
+def random_neighbours(datasets: Datasets, adjacency: Adjacency, chance: Chance) -> Neighbours:
     """Return a random dataset and a random neighbour of it."""
     units, which = random_units(datasets, chance), int(chance.integers(datasets.count))
-    return Pair(units=units, which=which, other=datasets.neighbour(units[which], adjacency, chance))
+    return Neighbours(units=units, which=which, other=datasets.neighbour(units[which], adjacency, chance))
 
 
-def mutated(pair: Pair, datasets: Datasets, adjacency: Adjacency, chance: Chance) -> Pair:
+def mutated(pair: Neighbours, datasets: Datasets, adjacency: Adjacency, chance: Chance) -> Neighbours:
     """Return a pair a little different: in a bystander, or in the unit that differs, on one side or both."""
     at = pair.which if chance.random() < 0.5 else int(chance.integers(len(pair.units)))
     units = changed(pair.units, at, datasets.nearby(pair.units[at], chance))

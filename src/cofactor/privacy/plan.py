@@ -76,7 +76,7 @@ class Plan:
         lines = [
             f"{self.schedule.rounds:,} rounds cost epsilon {self.spent.epsilon:.4g} at delta "
             f"{self.spent.delta:g}, by {self.spent.method}: {kept} the budget ({self.budget}). "
-            f"Somebody who guesses between two possibilities is right at most {percent(self.odds)} of the time."
+            f"Somebody who guesses between two possibilities can be right {percent(self.odds)} of the time."
         ]
         for release, ratio in zip(self.schedule.releases, self.signal_to_noise, strict=True):
             lines.append(f"{release.what}: {_noise(release)}{_signal(ratio)}")

@@ -4,10 +4,10 @@ A test gives a release function with its noise switched off, the `Bound` that th
 way to make data. `check` looks for neighbours whose releases differ by more than the bound; at the worst
 case that the formula says is reachable they must differ by almost as much, or the bound is too loose.
 
-    assert_bounded(release, bound, datasets, worst_case=Pair(units=..., which=0, other=...))
+    assert_bounded(release, bound, datasets, worst_case=Neighbours(units=..., which=0, other=...))
 
-With hypothesis, draw a `Pair` and assert `difference(release, bound, pair) <= bound.size`. Whether noise
-covers all of a release is the other half: `cofactor.privacy.coverage`.
+With hypothesis, draw a `Neighbours` and assert `difference(release, bound, pair) <= bound.size`. Whether
+noise covers all of a release is the other half: `cofactor.privacy.coverage`.
 """
 
 import math
@@ -22,7 +22,7 @@ from cofactor.config import whole
 from cofactor.errors import ConfigError
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound
-from cofactor.privacy.neighbours import Datasets, Pair, Units, mutated, random_pair, random_units
+from cofactor.privacy.neighbours import Datasets, Neighbours, Units, mutated, random_neighbours, random_units
 from cofactor.randomness import Seeds
 
 Release = Callable[[Units], NDArray[Any] | Bounded]
@@ -77,13 +77,13 @@ class Report:
         return f"{words} TOO LOOSE: the worst case reaches only {self.worst_case:.6g}."
 
 
-def difference(release: Release, bound: Bound, pair: Pair) -> float:
+def difference(release: Release, bound: Bound, pair: Neighbours) -> float:
     """Return by how much a release differs between neighbours, in the bound's norm.
 
     A bound on every coordinate is about the contribution itself: for norm "max" it is the largest coordinate
     on either side. A shape or a NaN that depends on the data counts as an infinite difference.
     """
-    first, second = (_value(release, bound, units) for units in pair.neighbours)
+    first, second = (_value(release, bound, units) for units in pair.datasets)
     if first.shape != second.shape or not (np.isfinite(first).all() and np.isfinite(second).all()):
         return math.inf
     if bound.norm == "max":
@@ -97,7 +97,7 @@ def check(
     bound: Bound,
     datasets: Datasets,
     *,
-    worst_case: Pair | None = None,
+    worst_case: Neighbours | None = None,
     pairs: int = 200,
     climbs: int = 200,
     seed: int = 0,
@@ -111,7 +111,7 @@ def check(
         _check_worst_case(worst_case, bound, datasets)
     chance = Seeds(seed).generator("sensitivity")
     _refuse_noise(release, bound, random_units(datasets, chance))
-    drawn = (random_pair(datasets, bound.adjacency, chance) for _ in range(pairs))
+    drawn = (random_neighbours(datasets, bound.adjacency, chance) for _ in range(pairs))
     differences = [(difference(release, bound, pair), pair) for pair in drawn]
     largest, worst = max(differences, key=lambda found: found[0])
     found = "a random pair"
@@ -134,7 +134,7 @@ def assert_bounded(
     bound: Bound,
     datasets: Datasets,
     *,
-    worst_case: Pair | None = None,
+    worst_case: Neighbours | None = None,
     pairs: int = 200,
     climbs: int = 200,
     seed: int = 0,
@@ -153,7 +153,7 @@ def _value(release: Release, bound: Bound, units: Units) -> Values:
     return plain(found)
 
 
-def _check_worst_case(pair: Pair, bound: Bound, datasets: Datasets) -> None:
+def _check_worst_case(pair: Neighbours, bound: Bound, datasets: Datasets) -> None:
     if not 0 <= pair.which < len(pair.units):
         raise ConfigError(f"which must lie between 0 and {len(pair.units) - 1}, got {pair.which}.")
     sides = (pair.units[pair.which], pair.other)

@@ -56,7 +56,8 @@ def _chosen(ptr: Offsets, most: int, key: Key) -> NDArray[np.bool_]:
             words = np.empty(2 * size, np.uint32)
             fill(words, key, np.uint64(group), np.uint64(0), ROUNDS)
             for at in range(size):
-                chance = (words[2 * at] + words[2 * at + 1] / 2.0**32) / 2.0**32
+                # 53 bits, which float64 holds exactly: more could round to 1, and a user would keep too few.
+                chance = (words[2 * at] * 2.0**21 + (words[2 * at + 1] >> 11)) / 2.0**53
                 chosen[ptr[group] + at] = chance * (size - at) < wanted
                 wanted -= chosen[ptr[group] + at]
     return chosen

@@ -111,9 +111,12 @@ def test_every_block_of_a_group_is_the_one_that_plain_python_computes(
     assert np.array(single, "<u4").tobytes() == expected
 
 
-def test_counter_carries_into_its_upper_word() -> None:
-    words = stream(COUNTING, 0, 2**32 - BLOCKS, 2 * WORDS, 12)
-    assert block(words[WORDS:], 0) == twin(COUNTING, 0, 2**32, 12) != twin(COUNTING, 0, 0, 12)
+@pytest.mark.parametrize("before", [1, BLOCKS // 2, BLOCKS])
+def test_counter_carries_into_its_upper_word(before: int) -> None:
+    # Within a group, and from one group to the next.
+    groups = stream(COUNTING, 0, 2**32 - before, 2 * WORDS, 12).reshape(2, WORDS)
+    carried = block(groups[before // BLOCKS], before % BLOCKS)
+    assert carried == twin(COUNTING, 0, 2**32, 12) != twin(COUNTING, 0, 0, 12)
 
 
 @pytest.mark.parametrize(("first", "groups"), [(2**64 - BLOCKS, 1), (2**64 - 3 * BLOCKS, 3)])

@@ -7,14 +7,10 @@ Blocks come in groups of 128, computed side by side in vector registers: word w 
 at place 128 w + b. Whoever asks for a stream in pieces that start at whole groups gets the same words.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.compiled import kernel
+from cofactor.compiled import inlined, kernel
 from cofactor.errors import ConfigError
 
 BLOCKS = 128
@@ -27,18 +23,7 @@ ROUNDS = 12
 Words = NDArray[np.uint32]
 State = tuple[np.uint32, ...]
 
-F = TypeVar("F", bound=Callable[..., object])
 _U = np.uint32
-
-
-def inlined(function: F) -> F:
-    """Compile a function into those that call it.
-
-    LLVM leaves large functions alone and does not vectorise a loop that calls one. Contraction lets a product
-    and a sum round once, where the machine can; integers do not notice.
-    """
-    flags: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-    return cast(F, numba.njit(forceinline=True, **flags)(function))
 
 
 @kernel

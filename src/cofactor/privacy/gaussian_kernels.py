@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.chacha import BLOCKS, WORDS, Words, check_counter, fill_group, inlined, one_word
-from cofactor.compiled import kernel
+from cofactor.chacha import BLOCKS, WORDS, Words, check_counter, fill_group, one_word
+from cofactor.compiled import inlined, kernel
 
 NUMBERS = WORDS
 """Normal numbers that a group of blocks makes."""

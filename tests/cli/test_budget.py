@@ -40,7 +40,7 @@ def test_budget_is_opened_beside_the_data_and_shown(north: Path, cofactor: Comma
     done = cofactor("budget", north, *OPEN)
     assert done.code == 0, done.err
     assert Path("north.csv.ledger").exists()
-    assert "epsilon 2, delta 1e-06 for each user (empty)" in done.out
+    assert 'epsilon 2, delta 1e-06 for each user, adjacency "empty"' in done.out
     assert "up to 88.1% of the time" in done.out
     assert "Nothing has been released yet" in done.out
     assert Ledger.open("north.csv.ledger").party == "north"

@@ -25,7 +25,7 @@ def test_plan_finds_epsilon_for_a_noise(cofactor: Command) -> None:
 def test_plan_refuses_noise_that_is_too_little_for_the_budget(cofactor: Command) -> None:
     done = cofactor(*BASE, "--noise-multiplier", 1, "--epsilon", 2)
     assert done.code == 1
-    assert "EXCEEDS" in done.out
+    assert "ABOVE the budget" in done.out
 
 
 def test_plan_says_in_words_what_it_means(cofactor: Command) -> None:

@@ -108,7 +108,7 @@ def test_delta_that_is_too_large_for_the_population_is_warned_about() -> None:
 def test_noise_that_is_kept_may_exceed_the_budget_and_says_so() -> None:
     made = plan(schedule(Gaussian(noise_multiplier=1.1)), BUDGET, keep_noise=True)
     assert not made.holds
-    assert "EXCEEDS" in str(made)
+    assert "ABOVE the budget" in str(made)
     assert any("above the budget" in text for text in made.warnings)
 
 

@@ -49,7 +49,8 @@ class Budget:
 
     def __str__(self) -> str:
         """Write the budget in one line."""
-        return f"epsilon {self.epsilon:g}, delta {self.delta:g} for each {self.unit} ({self.adjacency})"
+        numbers = f"epsilon {self.epsilon:g}, delta {self.delta:g}"
+        return f'{numbers} for each {self.unit}, adjacency "{self.adjacency}"'
 
     @property
     def odds(self) -> float:

@@ -72,20 +72,21 @@ class Plan:
 
     def __str__(self) -> str:
         """Write the plan in a few lines."""
-        kept = "keeps within" if self.holds else "EXCEEDS"
+        kept = "within" if self.holds else "ABOVE"
+        rounds = ", ".join(f"{number}: {epsilon:.3g}" for number, epsilon in self.by_round)
         lines = [
-            f"{self.schedule.rounds:,} rounds cost epsilon {self.spent.epsilon:.4g} at delta "
-            f"{self.spent.delta:g}, by {self.spent.method}: {kept} the budget ({self.budget}). "
-            f"Somebody who guesses between two possibilities can be right {percent(self.odds)} of the time."
-        ]
-        for release, ratio in zip(self.schedule.releases, self.signal_to_noise, strict=True):
-            lines.append(f"{release.what}: {_noise(release)}{_signal(ratio)}")
-        lines.append("epsilon by round: " + ", ".join(f"{n}: {e:.3g}" for n, e in self.by_round))
-        lines.append(
+            f"epsilon {self.spent.epsilon:.4g} at delta {self.spent.delta:g} after {self.schedule.rounds:,} "
+            f"rounds, by {self.spent.method}",
+            f"{kept} the budget: {self.budget}",
+            f"somebody who guesses between two possibilities can be right {percent(self.odds)} of the time",
+            *(f"{release.what}: {_noise(release)}" for release in self.schedule.releases),
+            *(_signal(*pair) for pair in zip(self.schedule.releases, self.signal_to_noise, strict=True)),
+            f"epsilon by round: {rounds}",
             f"traffic: {_readable(self.bytes_per_round)} up and down for each party and round, "
-            f"{_readable(self.total_bytes)} in all"
-        )
-        return "\n".join(lines + [f"warning: {text}" for text in self.warnings])
+            f"{_readable(self.total_bytes)} in all",
+            *(f"warning: {text}" for text in self.warnings),
+        ]
+        return "\n".join(line for line in lines if line)
 
 
 def plan(schedule: Schedule, budget: Budget, *, keep_noise: bool = False) -> Plan:
@@ -196,10 +197,10 @@ def _noise(release: Release) -> str:
     return f"{type(release.mechanism).__name__}, {settings}"
 
 
-def _signal(ratio: float | None) -> str:
+def _signal(release: Release, ratio: float | None) -> str:
     if ratio is None:
         return ""
-    return f"; if all users pulled the same way, all rounds' signal would be {ratio:.3g} times the noise"
+    return f"{release.what}: if all users always pulled the same way, signal / noise would be {ratio:.3g}"
 
 
 def _table(release: Release) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files scale noise]."""
+"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files scale noise accounting]."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.bench import FOLDER, Row
 
-ALL = ("files", "sgd", "als", "topk", "scale", "noise")
+ALL = ("files", "sgd", "als", "topk", "scale", "noise", "accounting")
 RESULTS = FOLDER / "results.json"
 
 

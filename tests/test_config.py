@@ -1,7 +1,7 @@
 import json
 import tomllib
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Literal, Optional
 
 import pytest
 from hypothesis import given
@@ -42,6 +42,15 @@ class Recipe:
 class Needy:
     users: int
     items: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worded:
+    unit: Literal["user", "rating"] = "user"
+    norm: Literal["l1", "l2"] | None = None
+
+    def __post_init__(self) -> None:
+        one_of(("user", "rating"), unit=self.unit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +143,16 @@ def test_mistake_in_a_file_is_named_with_its_place_and_remedy(text: str, message
     with pytest.raises(ConfigError) as caught:
         read(text)
     assert message in str(caught.value)
+
+
+def test_words_are_read_as_words_and_checked_by_their_settings() -> None:
+    assert from_table(Worded, as_table(Worded(unit="rating", norm="l1")), "w") == Worded(
+        unit="rating", norm="l1"
+    )
+    with pytest.raises(ConfigError, match=r'^w: unit must be one of .* Did you mean "rating"'):
+        from_table(Worded, {"unit": "ratings"}, "w")
+    with pytest.raises(ConfigError, match=r"w\.unit must be a text, got 3"):
+        from_table(Worded, {"unit": 3}, "w")
 
 
 def test_missing_settings_are_named() -> None:

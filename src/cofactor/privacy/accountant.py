@@ -21,7 +21,7 @@ Method = Literal["pure", "Renyi", "privacy loss distribution"]
 _GRID, _WHOLE_GRID = 0.05, 0.005
 """Width of the grid of losses, in units of the spread of one release and of all together. Rounding adds at
 most width^2 / 4 to the variance of each release's loss: below 0.1% of it."""
-_LARGEST_GRID = 2**19
+_LARGEST_GRID, _LARGEST_SINGLE_GRID = 2**19, 2**16
 _ROUND_OFF = 1e-15
 """Error in delta that a convolution may make for each release; it is taken off delta beforehand."""
 
@@ -125,4 +125,5 @@ def _width(losses: list[tuple[Loss, int]]) -> float:
     releases = sum(count for _, count in losses)
     fine = math.sqrt(variance) * min(_GRID / math.sqrt(releases), _WHOLE_GRID)
     span = variance + 20 * math.sqrt(variance)
-    return max(fine, span / _LARGEST_GRID)
+    reach = max(loss.reach for loss, _ in losses)
+    return max(fine, span / _LARGEST_GRID, reach / _LARGEST_SINGLE_GRID)

@@ -18,8 +18,8 @@ _MOST = 1e9
 def calibrated(schedule: Schedule, budget: Budget) -> Schedule:
     """Return the schedule with its noise scaled so that it spends the budget, and never more.
 
-    The factor is rounded up, to four digits. Epsilon ends within 1% below the budget, except where a
-    mechanism cannot spend that much even with its least noise.
+    The factor is rounded up, to four digits. Epsilon ends within 1% below the budget, except where the next
+    smaller factor would already spend more, or a mechanism spends less even with its least noise.
     """
     target = budget.epsilon * (1 + _CLOSE) / 2
     too_little: tuple[float, float] | None = None
@@ -35,6 +35,8 @@ def calibrated(schedule: Schedule, budget: Budget) -> Schedule:
         else:
             enough = factor, epsilon
         factor = _rounded_up(_next(factor, epsilon, too_little, enough, target))
+        if enough is not None and factor == enough[0]:
+            return schedule.scaled(factor)
     raise Refused(
         f"no amount of this noise keeps delta {budget.delta:g}. Give a larger delta, or use a mechanism that "
         "needs none: Laplace, DiscreteLaplace or an answer by chance."

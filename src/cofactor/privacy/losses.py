@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import dp_accounting
 import numpy as np
@@ -27,6 +27,11 @@ _REPLACED = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 Curve = Callable[[Sequence[float]], Floats]
 
+_MOST_OUTCOMES = 20_000
+"""Up to this noise or change in whole numbers their laws are listed outcome by outcome."""
+_LONG = 10_000
+"""More releases than this are composed in two stages."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
@@ -34,6 +39,8 @@ class Loss:
 
     spread: float
     """Root mean square of the log-odds that one release gives: how fine a grid has to be."""
+    reach: float = 0.0
+    """The largest log-odds, but for a negligible probability: how far a grid has to go."""
     pure: float = math.inf
     """The most that it ever gives: epsilon at delta 0. Infinite where there is no such bound."""
     renyi: Curve | None = None
@@ -47,6 +54,12 @@ class Loss:
 def loss_of(event: Event, steps: int) -> Loss:
     """Return the cost of one such release between inputs that are so many of its neighbours apart."""
     mechanism: Any = event.mechanism
+    # A class derived from a known one may add other noise: only the known ones themselves are known.
+    if type(mechanism) not in get_args(mechanisms.AnyMechanism):
+        raise Refused(
+            f"the accountant does not know the mechanism {type(mechanism).__name__}, so nothing can be "
+            "promised about it. Use one of cofactor.privacy.mechanisms."
+        )
     return _loss(mechanism, event.bound.size, event.dimension, steps)
 
 
@@ -60,23 +73,18 @@ def _loss(mechanism: Any, size: float, dimension: int, steps: int) -> Loss:
         case mechanisms.Laplace():
             return _laplace(mechanism.noise_multiplier / steps)
         case mechanisms.DiscreteLaplace():
-            # All of the change in one coordinate is the worst case, as it is for real numbers.
-            return _exact(pairs.discrete_laplace(mechanism.noise_multiplier * size, steps * int(size)))
+            return _discrete_laplace(mechanism.noise_multiplier * size, steps * int(size))
         case mechanisms.DiscreteGaussian():
             return _discrete_gaussian(mechanism.noise_multiplier * size, size, steps, dimension)
         case mechanisms.Skellam():
             return _skellam((mechanism.noise_multiplier * size) ** 2, size, steps, dimension)
         case mechanisms.PoissonBinomial():
-            pair = pairs.poisson_binomial(mechanism.participants, mechanism.trials, mechanism.theta)
-            return replace(_exact(pair), times=dimension)
+            return _poisson_binomial(mechanism, dimension)
         case mechanisms.RandomizedResponse():
             return _exact(pairs.randomized_response(mechanism.choices, mechanism.epsilon))
         case mechanisms.UnaryEncoding():
             return _exact(pairs.unary_encoding(mechanism.kept, mechanism.raised))
-    raise Refused(
-        f"the accountant does not know the mechanism {type(mechanism).__name__}, so nothing can be promised "
-        "about it. Use one of cofactor.privacy.mechanisms."
-    )
+    raise AssertionError(f"{type(mechanism).__name__} is known but has no loss")
 
 
 def _exact(pair: Pair) -> Loss:
@@ -114,7 +122,10 @@ def _sampled_gaussian(multiplier: float, sampling: float, steps: int) -> Loss:
     event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(multiplier))
     # dp-accounting has no Renyi curve for replacing a record of a sample.
     renyi = _known_curve(event, whole_orders=True) if steps == 1 else None
-    return Loss(spread=spread, renyi=renyi, distribution=distribution)
+    # Ten deviations beyond what a chosen unit adds lies a negligible part of the noise.
+    farthest = (0.5 + 10 * multiplier) / multiplier**2
+    reach = float(np.logaddexp(0.0, math.log(sampling) + farthest))
+    return Loss(spread=spread, reach=reach, renyi=renyi, distribution=distribution)
 
 
 def _laplace(multiplier: float) -> Loss:
@@ -126,13 +137,31 @@ def _laplace(multiplier: float) -> Loss:
     return Loss(spread=1 / multiplier, pure=1 / multiplier, renyi=curve, distribution=distribution)
 
 
+def _discrete_laplace(scale: float, shift: int) -> Loss:
+    """All of the change in one coordinate is the worst case, as it is for real numbers.
+
+    On a grid `coarse` times as wide the law gives away more, and hardly more: its curve of delta against
+    e^epsilon is that of real numbers, joined by straight lines between shift + 1 points.
+    """
+    coarse = math.ceil(shift / _MOST_OUTCOMES)
+    pair = pairs.discrete_laplace(scale / coarse, math.ceil(shift / coarse))
+    return replace(_exact(pair), pure=shift / scale)
+
+
+def _poisson_binomial(mechanism: mechanisms.PoissonBinomial, dimension: int) -> Loss:
+    """Renyi divergences at the worst inputs; for distributions no inputs are the worst at every epsilon."""
+    coins = mechanism.participants, mechanism.trials, mechanism.theta
+    exact, fair = _exact(pairs.poisson_binomial(*coins)), _exact(pairs.poisson_binomial_fair(*coins))
+    return replace(exact, distribution=fair.distribution, times=dimension)
+
+
 def _discrete_gaussian(sigma: float, size: float, steps: int, dimension: int) -> Loss:
     """Exact for one number; for vectors the concentrated bound (Canonne et al. 2020), a Gaussian's own."""
 
     def renyi(orders: Sequence[float]) -> Floats:
         return np.asarray(orders, np.float64) * (steps * size / sigma) ** 2 / 2
 
-    if dimension == 1:
+    if dimension == 1 and max(sigma, steps * size) <= _MOST_OUTCOMES:
         return replace(_exact(pairs.discrete_gaussian(sigma, steps * int(size))), renyi=renyi)
     return Loss(spread=steps * size / sigma, renyi=renyi)
 
@@ -151,7 +180,7 @@ def _skellam(variance: float, size: float, steps: int, dimension: int) -> Loss:
         curve: Floats = order * l2**2 / (2 * variance) + extra
         return curve
 
-    if dimension == 1:
+    if dimension == 1 and max(variance, l2**2) <= _MOST_OUTCOMES**2:
         return replace(_exact(pairs.skellam(variance, steps * int(size))), renyi=renyi)
     return Loss(spread=l2 / math.sqrt(variance), renyi=renyi)
 
@@ -169,4 +198,9 @@ def _known_curve(event: Any, *, whole_orders: bool = False) -> Curve:
 
 def _composed(one: Distribution, count: int) -> Distribution:
     with np.errstate(over="ignore"):  # dp-accounting tries bounds that may overflow, and leaves those out
-        return one.self_compose(count)
+        if count <= _LONG:
+            return one.self_compose(count)
+        # dp-accounting's bound on where a sum can end up is too wide, by far, for many short summands.
+        block = math.isqrt(count)
+        total = one.self_compose(block).self_compose(count // block)
+        return total.compose(one.self_compose(count % block)) if count % block else total

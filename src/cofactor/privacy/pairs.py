@@ -20,6 +20,8 @@ Distribution = Any
 
 _NEGLIGIBLE = -80.0
 """Log of a probability that may be left out, and is then counted as if it gave everything away."""
+_SHARES = 64
+"""Into how many cases the number of fair coins is rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +138,33 @@ def poisson_binomial(participants: int, trials: int, theta: float) -> Pair:
     return Pair(_normalised(alike + moved - weight), alike, left_out, trials * odds)
 
 
+def poisson_binomial_fair(participants: int, trials: int, theta: float) -> Pair:
+    """Return one coordinate's sum beside which coins were bent: it tells more than the sum, for any inputs.
+
+    A coin that falls heads with any probability from 1/2 - theta to 1/2 + theta is a fair one with
+    probability 1 - 2 theta, and else shows something that depends on its input. Whoever sees the latter is
+    left with the fair coins of all others. Their number is rounded down to one of a few: fewer hide less.
+    """
+    others = trials * (participants - 1)
+    law = stats.binom(others, 1 - 2 * theta)
+    least = max(0, math.floor(others * (1 - 2 * theta) - math.sqrt(-_NEGLIGIBLE * others / 2)))
+    edges = np.unique(np.linspace(least, others, _SHARES).astype(np.int64))
+    chances = law.sf(edges - 1) - law.sf(np.append(edges[1:], others + 1) - 1)
+    odds = math.log1p(2 * theta) - math.log1p(-2 * theta)
+    upper, lower = zip(
+        *(
+            (up + math.log(chance), low + math.log(chance))
+            for fair, chance in zip(edges.tolist(), chances.tolist(), strict=True)
+            if chance > 0
+            for up, low in [_heads(fair, trials, odds)]
+        ),
+        strict=True,
+    )
+    log_upper, log_lower = np.concatenate(upper), np.concatenate(lower)
+    total = _log_sum(log_upper)
+    return Pair(log_upper - total, log_lower - total, 3 * math.exp(_NEGLIGIBLE), trials * odds)
+
+
 def randomized_response(choices: int, epsilon: float) -> Pair:
     """Return the answers under two truths: the one, the other, any of the rest."""
     truth = -math.log1p((choices - 1) * math.exp(-epsilon))
@@ -152,6 +181,19 @@ def unary_encoding(kept: float, raised: float) -> Pair:
     log_upper = stats.bernoulli.logpmf(one, kept) + stats.bernoulli.logpmf(other, raised)
     log_lower = stats.bernoulli.logpmf(one, raised) + stats.bernoulli.logpmf(other, kept)
     return Pair(log_upper, log_lower)
+
+
+def _heads(fair: int, trials: int, odds: float) -> tuple[Floats, Floats]:
+    """Return the log-laws of the heads among fair coins and `trials` coins bent the one or the other way."""
+    coins = fair + trials
+    reach = math.ceil(math.sqrt(-_NEGLIGIBLE * coins / 2)) + trials
+    total = np.arange(max(0, coins // 2 - reach), min(coins, coins - coins // 2 + reach) + 1)
+    heads = np.arange(trials + 1)[:, None]
+    ways = _log_choose(trials, heads) + _log_choose(fair, total - heads)
+    given = ways - special.logsumexp(ways, axis=0)
+    law = stats.binom.logpmf(total, coins, 0.5) - trials * math.log(math.cosh(odds / 2))
+    bend = (heads - trials / 2) * odds
+    return law + special.logsumexp(given + bend, axis=0), law + special.logsumexp(given - bend, axis=0)
 
 
 def _log_choose(of: int, chosen: Any) -> Any:

@@ -74,7 +74,8 @@ class Event:
     count: int = 1
     """How many times."""
     slack: float | None = None
-    """Probability, each time, that the bound or the noise fails (an overflow); paid for in delta."""
+    """Probability, each time, that chance which does not depend on the data gives everything away: paid in
+    delta. For noise that is only close to its law: (1 + e^epsilon) times the total variation distance."""
     secure: bool = True
     """Whether the noise came from SecureRandom."""
 

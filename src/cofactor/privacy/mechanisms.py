@@ -72,6 +72,10 @@ class _Additive(_Mechanism):
 
     def __post_init__(self) -> None:
         positive(noise_multiplier=self.noise_multiplier)
+        if not 1e-9 <= self.noise_multiplier <= 1e12:
+            raise ConfigError(
+                f"noise_multiplier must lie between 1e-9 and 1e12, got {self.noise_multiplier:g}."
+            )
 
     def noise_size(self, bound: Bound) -> float:
         """Return the size of the noise in the units of the value."""
@@ -238,6 +242,8 @@ class _Answer(_Mechanism):
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon)
+        if not 1e-9 <= self.epsilon <= 64:
+            raise ConfigError(f"epsilon must lie between 1e-9 and 64, got {self.epsilon:g}.")
         whole(choices=self.choices)
         if self.choices < 2:
             raise ConfigError(f"choices must be at least 2, got {self.choices}.")

@@ -80,7 +80,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("plan --rounds 10 --delta 1e-6", 2, r"--epsilon to learn the noise, or --noise-multiplier"),
     ("plan --rounds 10 --epsilon 1", 2, r"Missing option.*--delta"),
     ("plan --rounds 0 --delta 1e-6 --epsilon 1", 2, r"rounds must be at least 1, got 0"),
-    ("plan --rounds 10 --delta 1e-6 --epsilon -1", 2, r"epsilon must be 0 or more, got -1"),
+    ("plan --rounds 10 --delta 1e-6 --epsilon -1", 2, r"epsilon must be a finite number, 0 or more, got -1"),
     ("plan --rounds 10 --delta 0.5 --epsilon 1", 2, r"delta must be below 0\.01.*number of users"),
     ("plan --rounds 10 --delta 0 --epsilon 1", 1, r"no amount of this noise.*Laplace"),
     ("plan --rounds 10 --delta 1e-6 --epsilon 1 --unit person", 2, r"unit must be one of user, rating"),

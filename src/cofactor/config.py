@@ -39,7 +39,7 @@ def not_negative(**settings: float) -> None:
     for name, value in settings.items():
         _number(name, value)
         if not (math.isfinite(value) and value >= 0):
-            raise ConfigError(f"{name} must be 0 or more, got {value}.")
+            raise ConfigError(f"{name} must be a finite number, 0 or more, got {value}.")
 
 
 def fraction(**settings: float) -> None:

@@ -7,6 +7,7 @@ CofactorError
 ├── RunError           a run folder that cannot be read or written
 ├── UnknownId          a user or item the data or model does not know
 ├── LedgerError        a ledger that was damaged or belongs to other data
+│   └── TornLine       a crash cut off its last line (in privacy.chain)
 └── Refused            we could, but must not (a budget, a policy, a bad checksum)
     ├── BudgetExceeded a release that would spend more than the budget; nothing was released
     └── DownloadError  the publisher could not be reached, or sent something else

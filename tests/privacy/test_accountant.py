@@ -208,6 +208,9 @@ class Silence:
     def check(self, bound: Bound) -> None:
         """Accept anything."""
 
+    def scaled(self, _: float) -> "Silence":
+        return self
+
 
 @pytest.mark.parametrize("kind", [Whisper, Silence])
 def test_unknown_mechanism_is_refused_by_name(kind: Any) -> None:
@@ -259,9 +262,19 @@ def test_extremes_have_a_sensible_cost_and_no_complaint(
     found = cost(released, delta=delta)
     assert found.epsilon >= 0
     no_delta = (Laplace, DiscreteLaplace, PoissonBinomial, RandomizedResponse, UnaryEncoding)
-    assert math.isfinite(found.epsilon) == (delta > 0 or isinstance(released.mechanism, no_delta))
+    least = 0.0
+    if isinstance(released.mechanism, Gaussian):  # its noise ends at 9.4 deviations
+        least = released.count * stats.norm.sf(9.4 - 1 / released.mechanism.noise_multiplier)
+    assert math.isfinite(found.epsilon) == (delta > least or isinstance(released.mechanism, no_delta))
     assert not caplog.records
     assert capfd.readouterr() == ("", "")
+
+
+def test_noise_that_ends_pays_for_what_lies_beyond() -> None:
+    # At a fifth of the bound one outcome in 200,000 could not come from the neighbour.
+    impossible = stats.norm.sf(9.4 - 5)
+    assert cost(event(Gaussian(noise_multiplier=0.2)), delta=0.9 * impossible).epsilon == math.inf
+    assert cost(event(Gaussian(noise_multiplier=0.2)), delta=2 * impossible).epsilon < math.inf
 
 
 def test_small_delta_is_not_answered_with_rounding_errors() -> None:

@@ -86,7 +86,7 @@ def test_cut_within_a_line_is_noticed_and_mending_keeps_all_whole_lines(
     path.write_bytes(kept)
     whole, torn = kept.count(b"\n"), not kept.endswith(b"\n")
     if whole == 0:
-        with pytest.raises(LedgerError, match="ends before its first line does"):
+        with pytest.raises(LedgerError, match="is no ledger, or lost even its first line"):
             Chain.open(path)
         return
     if torn:
@@ -217,8 +217,28 @@ def test_line_is_on_disk_before_append_returns(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "write", noted_write)
     monkeypatch.setattr(os, "fsync", noted_fsync)
-    Chain.create(tmp_path / "a.ledger", {})
-    assert done == ["fsync", "write", "fsync"], "the folder, then the line"
+    chain = Chain.create(tmp_path / "a.ledger", {})
+    assert done == ["fsync", "fsync"], "the first line, then the folder"
+    done.clear()
+    with chain.locked():
+        chain.append({})
+    assert done == ["write", "fsync"]
+
+
+def test_a_file_is_seen_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(LedgerError, match="cannot be made"):
+        Chain.create(tmp_path / "a.ledger", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_file_is_no_ledger(tmp_path: Path) -> None:
+    (tmp_path / "north.csv").write_text("user,item,rating\n1,2,3\n")
+    with pytest.raises(LedgerError, match="is no ledger. Name the file that ends in .ledger"):
+        Chain.open(tmp_path / "north.csv")
 
 
 def test_file_replaced_while_open_is_noticed(tmp_path: Path) -> None:

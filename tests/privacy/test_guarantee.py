@@ -2,6 +2,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -94,24 +95,68 @@ def assumed(mechanism: Any) -> str:
     return " ".join(f"{each.what}: {each.met}" for each in found.assumptions)
 
 
-def test_real_numbers_are_assumed_harmless_and_whole_numbers_need_no_assumption() -> None:
+def test_real_numbers_are_assumed_harmless_and_whole_numbers_hardly_need_that() -> None:
     assert "Mironov 2012" in assumed(Gaussian(noise_multiplier=5.0))
     assert "1/16 to 1/32" in assumed(Laplace(noise_multiplier=5.0))
-    assert assumed(DiscreteLaplace(noise_multiplier=5.0)) == ""
-    assert assumed(RandomizedResponse(choices=3, epsilon=1.0)) == ""
+    for exact in (DiscreteLaplace(noise_multiplier=5.0), RandomizedResponse(choices=3, epsilon=1.0)):
+        assert "Mironov" not in assumed(exact)
+        assert "below 2^-60" in assumed(exact)
+
+
+def test_bounds_are_an_assumption_of_every_release() -> None:
+    assert "more than the bound in its record" in assumed(DiscreteLaplace(noise_multiplier=5.0))
+    assert Guarantee.of([], BUDGET).assumptions == ()
+
+
+def test_loss_distributions_assume_noise_that_was_fixed_beforehand() -> None:
+    assert "looking at earlier results" in assumed(Gaussian(noise_multiplier=5.0))
+    pure = Guarantee.of([event(DiscreteLaplace(noise_multiplier=5.0))], EXACT)
+    assert not any("earlier results" in each.what for each in pure.assumptions)
+
+
+def test_failures_paid_in_delta_are_named() -> None:
+    paid = replace(event(Gaussian(noise_multiplier=5.0)), slack=1e-8)
+    assert any("paid for in delta" in each.what for each in Guarantee.of([paid], BUDGET).assumptions)
+
+
+def test_parties_without_common_users_are_named_as_an_assumption() -> None:
+    events = [event(Gaussian(noise_multiplier=5.0), by=name) for name in ("north", "south")]
+    apart = Guarantee.of(events, BUDGET, shared_units=False)
+    assert "no user is at two of the 2 parties (north, south)" in [each.what for each in apart.assumptions]
+    assert "no user is at two" not in str(Guarantee.of(events, BUDGET))
+
+
+def test_odds_between_two_sets_of_ratings_are_said_beside_those_of_being_there() -> None:
+    events = [event(Gaussian(noise_multiplier=4.0))]
+    found = Guarantee.of(events, BUDGET)
+    other = Budget(epsilon=9.0, delta=1e-6, unit="user", adjacency="replace")
+    assert found.replaced_odds == Guarantee.of(events, other).odds
+    assert "Between any two sets of ratings of one user they guess right at most 90.6%" in str(found)
+    assert Guarantee.of(events, other).replaced_odds is None
+
+
+@pytest.mark.parametrize("name", ["against", "covers", "does_not_cover"])
+def test_a_text_in_place_of_a_list_is_refused(name: str) -> None:
+    words: Any = {name: "the coordinator"}
+    with pytest.raises(ConfigError, match=f"{name} must be a list of texts"):
+        Guarantee.of([WHOLE], BUDGET, **words)
+
+
+def test_a_guarantee_against_nobody_is_refused() -> None:
+    with pytest.raises(ConfigError, match="against must be a list"):
+        Guarantee.of([WHOLE], BUDGET, against=())
 
 
 def test_sampling_must_stay_secret() -> None:
-    assert "who was sampled" in assumed(SampledGaussian(noise_multiplier=2.0, sampling=0.01))
-    assert "who was sampled" not in assumed(Gaussian(noise_multiplier=5.0))
+    assert "nobody learns who was" in assumed(SampledGaussian(noise_multiplier=2.0, sampling=0.01))
+    assert "nobody learns who was" not in assumed(Gaussian(noise_multiplier=5.0))
 
 
 def test_sum_over_participants_needs_the_largest_number_of_honest_ones() -> None:
     events = [event(PoissonBinomial(trials=2, theta=0.01, participants=n)) for n in (1_000, 5_000)]
     found = Guarantee.of(events, BUDGET)
-    assert [each.what for each in found.assumptions] == [
-        "at least 5,000 of those who add to a sum are honest"
-    ]
+    words = "only sums over at least 5,000 honest participants are seen, and no single message"
+    assert words in [each.what for each in found.assumptions]
 
 
 def test_parties_that_share_no_user_are_not_added_up() -> None:
@@ -139,14 +184,15 @@ def test_paragraph_says_everything() -> None:
         "Against the coordinator, other parties and everyone who sees the model:",
         'for each user (adjacency "empty")',
         "delta 1e-06",
-        "100 releases were made",
+        "all 100 releases together by north are",
         "the user rated nothing at all",
         "It covers the following. The item vectors of all rounds.",
         "It does not cover the following. That a party takes part. What a user tells others.",
-        "It assumes that nobody learns who was sampled;",
+        "It assumes that each unit was sampled independently",
+        "Several users who are one person",
         "It assumes that parties do not collude; each signed a contract.",
         "keys from the operating system",
-        "Renyi accounting proves",
+        "by Renyi divergences alone",
         "renewed every month: over a year twelve times as much may be learned",
         "Warning: delta 1e-06 is not below 1/1,000,000",
     ):

@@ -384,7 +384,7 @@ def test_every_event_comes_back_as_it_was(mechanism: Any, path: Path) -> None:
     adjacency: Adjacency = "replace" if mechanism.norm == "max" else "empty"
     bound = Bound(size=1.5, norm=mechanism.norm, unit="user", adjacency=adjacency)
     event = Event(
-        what="ünïcode ☃", by="", to="x\ny", mechanism=mechanism, bound=bound, slack=1e-12, secure=False
+        what="ünïcode ☃", by="", to="x 'y'", mechanism=mechanism, bound=bound, slack=1e-12, secure=False
     )
     loose = Budget(epsilon=9.0, delta=0.009, unit="user")
     ledger = begun(path, budget=loose)
@@ -497,7 +497,9 @@ MISTAKES: list[tuple[Callable[[], object], str]] = [
     (lambda: begun(per="week"), "per must be one of month, year, got 'week'"),
     (lambda: Ledger.create(None, party="", fingerprint="x", budget=PURE), "party must be a text"),
     (lambda: Ledger.create(None, party="a", fingerprint="", budget=PURE), "fingerprint must be a text"),
-    (lambda: begun().extended(""), "fingerprint must not be empty"),
+    (lambda: begun().extended(3), "fingerprint must be a text, and not empty"),  # type: ignore[arg-type]
+    (lambda: begun().spend((1, 2)), "spend takes an Event"),  # type: ignore[arg-type]
+    (lambda: begun().extended(""), "fingerprint must be a text, and not empty"),
     (lambda: begun(Path("no/such/folder/a.ledger")), "cannot be made"),
     (lambda: Ledger.open("nosuch.ledger"), "cannot be opened"),
 ]

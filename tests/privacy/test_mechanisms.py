@@ -198,7 +198,7 @@ def test_twice_the_noise_is_twice_the_noise() -> None:
     [
         (lambda: Gaussian(noise_multiplier=0.0), "noise_multiplier must be greater than 0"),
         (lambda: Gaussian(noise_multiplier=math.nan), "noise_multiplier must be greater than 0"),
-        (lambda: Gaussian(noise_multiplier=1e200), "between 1e-9 and 1e12, got 1e"),
+        (lambda: Gaussian(noise_multiplier=1e200), "between 1e-3 and 1e9, got 1e"),
         (lambda: UnaryEncoding(choices=3, epsilon=710.0), "between 1e-9 and 64, got 710"),
         (lambda: SampledGaussian(sampling=1.0), "sampling must lie between 0 and 1"),
         (lambda: PoissonBinomial(trials=0, theta=0.1, participants=9), "trials must be at least 1"),

@@ -11,8 +11,9 @@ import numpy as np
 from dp_accounting import rdp
 from dp_accounting.pld import privacy_loss_distribution as pld
 
+from cofactor.config import not_negative, one_of
 from cofactor.errors import Refused
-from cofactor.privacy.budget import Adjacency, Unit
+from cofactor.privacy.budget import ADJACENCIES, UNITS, Adjacency, Unit
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.losses import ORDERS, Loss, loss_of
 
@@ -43,13 +44,17 @@ class Spent:
 
 def spent(events: Iterable[Event], delta: float, *, unit: Unit, adjacency: Adjacency = "empty") -> Spent:
     """Compose events that all concern the same units, whichever parties released them."""
+    not_negative(delta=delta)
+    one_of(UNITS, unit=unit)
+    one_of(ADJACENCIES, adjacency=adjacency)
     counts: Counter[Event] = Counter()
     for event in events:
         counts[event.once()] += event.count
-    remaining = delta - sum(count * (event.slack or 0.0) for event, count in counts.items())
+    remaining = delta
     losses = []
     for event, count in counts.items():
         loss = loss_of(event, steps_between(event.bound, unit, adjacency))
+        remaining -= count * ((event.slack or 0.0) + loss.beyond)
         losses.append((loss, count * loss.times))
     found: dict[Method, float] = {
         "privacy loss distribution": _by_distribution(losses, remaining),
@@ -91,7 +96,8 @@ def steps_between(bound: Bound, unit: Unit, adjacency: Adjacency) -> int:
             return 2
     raise Refused(
         f'a release bounded for each {bound.unit} ("{bound.adjacency}") proves nothing for each {unit} '
-        f'("{adjacency}"). Bound what one {unit} contributes, or state the budget for each {bound.unit}.'
+        f'("{adjacency}"). Bound what one {unit} contributes for "{adjacency}", or state the budget for each '
+        f'{bound.unit} with "{bound.adjacency}".'
     )
 
 

@@ -7,7 +7,7 @@ A bound for unit "rating" is right only where a rating's row depends on that rat
 a row made with a user's vector depends on all ratings that the vector was fitted on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,13 +35,18 @@ class Bounded:
     Make it with the functions of this module, which enforce the bound.
     """
 
-    value: NDArray[Any]
-    """What would be released if there were no noise."""
+    value: NDArray[Any] = field(repr=False)
+    """What would be released if there were no noise. It is never printed, and cannot be changed."""
     bound: Bound
 
     def __post_init__(self) -> None:
-        if not np.all(np.isfinite(self.value)):
-            raise ValueError("a bounded value must be finite")
+        if not isinstance(self.value, np.ndarray) or not isinstance(self.bound, Bound):
+            raise ConfigError("a Bounded value is an array and a Bound.")
+        if not np.issubdtype(self.value.dtype, np.number) or not np.all(np.isfinite(self.value)):
+            raise ConfigError("a bounded value must be an array of finite numbers. Nothing was released.")
+        fixed = np.asarray(self.value).view()
+        fixed.flags.writeable = False
+        object.__setattr__(self, "value", fixed)
 
 
 def vector(

@@ -16,7 +16,7 @@ Adjacency = Literal["empty", "replace", "value"]
 ADJACENCIES: tuple[Adjacency, ...] = ("empty", "replace", "value")
 
 LARGEST_DELTA = 0.01
-LARGE_EPSILON = 10.0
+LARGE_EPSILON, LARGEST_EPSILON = 10.0, 1000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,11 @@ class Budget:
         not_negative(epsilon=self.epsilon, delta=self.delta)
         one_of(UNITS, unit=self.unit)
         one_of(ADJACENCIES, adjacency=self.adjacency)
-        if self.epsilon == 0:
-            raise ConfigError("epsilon must be greater than 0: nothing useful can be released with 0.")
+        if not 1e-6 <= self.epsilon <= LARGEST_EPSILON:
+            raise ConfigError(
+                f"epsilon must lie between 1e-6, with which nothing useful can be released, and "
+                f"{LARGEST_EPSILON:g}, which promises nothing at all; got {self.epsilon:g}."
+            )
         if self.delta >= LARGEST_DELTA:
             raise ConfigError(
                 f"delta must be below {LARGEST_DELTA}, got {self.delta:g}: it is the probability that the "

@@ -11,6 +11,7 @@ before it is complete and on disk, so nothing that it tells of has happened.
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -64,16 +65,10 @@ class Chain:
     def create(cls, path: Path | None, facts: Mapping[str, Any]) -> "Chain":
         """Write a file with its first line; one that exists is refused."""
         chain = cls(path)
-        try:
-            if path is not None:
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-                _sync_folder(path.parent)
-        except FileExistsError:
-            raise Refused(f"{path} exists already and is never replaced.") from None
-        except OSError as error:
-            raise LedgerError(f"{path}: cannot be made ({error.strerror}).") from None
-        with chain.locked(new=True):
-            chain.append({"format": FORMAT, **facts})
+        line = _sealed({"format": FORMAT, **facts}, 1, NOTHING_BEFORE)
+        if path is not None:
+            _write_new(path, line)
+        chain._remember(line, _unsealed(line[:-1], 1, NOTHING_BEFORE))
         return chain
 
     @classmethod
@@ -90,14 +85,13 @@ class Chain:
                 self._catch_up(descriptor)
 
     @contextmanager
-    def locked(self, *, new: bool = False) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keep other writers out meanwhile, having read what they wrote since the last look."""
         if self.path is None:
             yield
             return
         with _locked_file(self.path, os.O_RDWR | os.O_APPEND, fcntl.LOCK_EX) as descriptor:
-            if not new:
-                self._catch_up(descriptor)
+            self._catch_up(descriptor)
             self._descriptor = descriptor
             try:
                 yield
@@ -157,16 +151,15 @@ class Chain:
                 _check_format(line)
             return _unsealed(line, number, self.head)
         except ValueError as error:
+            if number == 1 and not line.startswith(b"{"):
+                raise LedgerError(f"{self.path}: is no ledger. Name the file that ends in .ledger.") from None
             raise LedgerError(f"{self.path}, line {number}: {error}") from None
 
     def _unfinished(self, rest: bytes) -> LedgerError:
         """Say what a file's end without a line end is: cut off by a crash, or damaged."""
         number = len(self.links) + 1
         if number == 1:
-            return LedgerError(
-                f"{self.path}: ends before its first line does. If it was just being made, nothing was "
-                f"released: delete it and make it again. Otherwise: {_BACKUP}"
-            )
+            return LedgerError(f"{self.path}: is no ledger, or lost even its first line. {_BACKUP}")
         if not _is_cut_off(rest, number, self.head):
             return LedgerError(f"{self.path}, line {number}: {_CHANGED}")
         return TornLine(
@@ -281,6 +274,24 @@ def _lock(descriptor: int, lock: int, path: Path) -> None:
         raise LedgerError(
             f"{path}: cannot be locked ({error.strerror}). Keep the ledger on a disk that knows locks."
         ) from None
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: nobody sees it before it is complete, and none is replaced."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+        _sync_folder(path.parent)
+    except FileExistsError:
+        raise Refused(f"{path} exists already and is never replaced.") from None
+    except OSError as error:
+        raise LedgerError(f"{path}: cannot be made ({error.strerror}).") from None
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

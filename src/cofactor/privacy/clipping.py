@@ -155,6 +155,8 @@ def _checked_places(places: ArrayLike, count: int, place_count: int) -> Offsets:
 
 
 def _checked_shape(name: str, values: ArrayLike, dimensions: int | None) -> NDArray[Any]:
+    if np.ma.isMaskedArray(values):
+        raise ConfigError(f"{name} must not be masked: what a mask hides would be released. Leave it out.")
     found = np.asarray(values)
     if found.size == 0 and found.dtype == np.float64:
         found = found.astype(np.int64)  # an empty list has no numbers, so it holds whole ones

@@ -80,6 +80,13 @@ class Event:
     """Whether the noise came from SecureRandom."""
 
     def __post_init__(self) -> None:
+        for name in ("what", "by", "to"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name).isprintable():
+                raise ConfigError(f"{name} must be a text on one line.")
+        if not isinstance(self.bound, Bound) or not isinstance(self.mechanism, Mechanism):
+            raise ConfigError("an event needs a Bound, and a mechanism of cofactor.privacy.mechanisms.")
+        if not isinstance(self.secure, bool):
+            raise ConfigError("secure must be true or false.")
         self.mechanism.check(self.bound)
         whole(dimension=self.dimension, count=self.count)
         if self.slack is not None:

@@ -1,7 +1,7 @@
 """`Guarantee`: what may be said about privacy, and all that it rests on, in words that one can sign."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from typing import Any
@@ -42,6 +42,10 @@ class Guarantee:
     """How often the budget is renewed: never, if None."""
     releases: int = 0
     """How many noisy releases there were."""
+    by: tuple[str, ...] = ()
+    """The parties that made them."""
+    replaced_odds: float | None = None
+    """For adjacency "empty": how often somebody is right who guesses between two sets of ratings instead."""
     against: tuple[str, ...] = ()
     """Who cannot learn more: "the coordinator", "other parties", "everyone who sees the model"."""
     covers: tuple[str, ...] = ()
@@ -67,9 +71,10 @@ class Guarantee:
         for name, choices in (("unit", UNITS), ("adjacency", ADJACENCIES), ("per", tuple(RENEWED))):
             if getattr(self, name) is not None:
                 one_of(choices, **{name: getattr(self, name)})
-        for name in ("against", "covers", "does_not_cover", "why_not", "warnings"):
-            if not all(isinstance(sentence, str) for sentence in getattr(self, name)):
-                raise ConfigError(f"{name} must be sentences.")
+        for name in ("against", "by", "covers", "does_not_cover", "why_not", "warnings"):
+            given = getattr(self, name)
+            if not isinstance(given, tuple) or not all(isinstance(text, str) for text in given):
+                raise ConfigError(f"{name} must be a tuple of texts.")
         if self.epsilon is None and not self.why_not:
             raise ConfigError("a guarantee without epsilon must say why.")
         if self.epsilon is not None and None in (self.delta, self.unit, self.adjacency):
@@ -104,8 +109,13 @@ class Guarantee:
         from cofactor.privacy import accountant  # it takes a second to load
 
         released = list(events)
+        for name, given in (("against", against), ("covers", covers), ("does_not_cover", does_not_cover)):
+            if isinstance(given, str) or (name == "against" and not given):
+                raise ConfigError(f'{name} must be a list of texts, such as ["the coordinator"].')
+        parties = tuple(dict.fromkeys(event.by for event in released))
         compose = accountant.spent if shared_units else accountant.spent_apart
         total = compose(released, budget.delta, unit=budget.unit, adjacency=budget.adjacency)
+        apart = () if shared_units or len(parties) < 2 else (apart_from_each_other(parties),)
         return cls(
             epsilon=_finite(total.epsilon),
             delta=budget.delta,
@@ -114,10 +124,12 @@ class Guarantee:
             budget_epsilon=budget.epsilon,
             per=per,
             releases=sum(event.count for event in released),
+            by=parties,
+            replaced_odds=_replaced_odds(released, budget, compose),
             against=tuple(against),
             covers=tuple(covers),
-            does_not_cover=tuple(does_not_cover),
-            assumptions=(*assumptions_of(released), *assumptions),
+            does_not_cover=(*does_not_cover, *(ALWAYS_LEFT_OUT if released else ())),
+            assumptions=(*assumptions_of(released, total.method), *apart, *assumptions),
             why_not=tuple(_why_not(released, total.epsilon, budget)),
             warnings=tuple(budget.concerns(units)),
             accountant=f"{total.method}, dp-accounting {version('dp-accounting')}",
@@ -169,37 +181,86 @@ class Guarantee:
         return read
 
 
-def assumptions_of(events: Iterable[Event]) -> list[Assumption]:
+ALWAYS_LEFT_OUT = (
+    "Other releases about the same data, such as those of other runs: they add up, and the data's ledger "
+    "adds them.",
+    "Several users who are one person, or who act alike: each is protected by itself only.",
+)
+
+
+def assumptions_of(events: Iterable[Event], method: str) -> list[Assumption]:
     """Return what the arithmetic of these events takes for granted."""
-    mechanisms = {event.mechanism for event in events}
-    found = []
-    if not all(mechanism.exact for mechanism in mechanisms):
+    released = list(events)
+    mechanisms = {event.mechanism for event in released}
+    honest = [mechanism.participants for mechanism in mechanisms if isinstance(mechanism, PoissonBinomial)]
+    found = [BOUNDS] if released else []
+    if any(not mechanism.exact for mechanism in mechanisms):
         found.append(REAL_NUMBERS)
+    if any(mechanism.exact for mechanism in mechanisms):
+        found.append(WHOLE_NUMBERS)
     if any(isinstance(mechanism, SampledGaussian) for mechanism in mechanisms):
         found.append(SECRET_SAMPLING)
-    honest = [mechanism.participants for mechanism in mechanisms if isinstance(mechanism, PoissonBinomial)]
     if honest:
-        found.append(enough_honest(max(honest)))
+        found.append(only_the_sum(max(honest)))
+    if any(event.slack for event in released):
+        found.append(VISIBLE_FAILURES)
+    if released and method == "privacy loss distribution":
+        found.append(FIXED_BEFOREHAND)
     return found
 
 
+BOUNDS = Assumption(
+    what="no unit changes a release by more than the bound in its record",
+    met="the functions of cofactor.privacy.bounding enforce it; where a recipe states a bound of its own, "
+    "its sensitivity tests measure it",
+)
 REAL_NUMBERS = Assumption(
     what="computing with real numbers to finite precision gives nothing away (Mironov 2012)",
-    met="noise with 24 significant bits is added in 64-bit arithmetic, and the result is rounded to a grid "
-    "of 1/16 to 1/32 of the noise's size",
+    met="noise is added in 64-bit arithmetic, and the result is rounded to a grid of 1/16 to 1/32 of the "
+    "noise's size",
+)
+WHOLE_NUMBERS = Assumption(
+    what="what has a probability below 2^-60 does not matter",
+    met="noise on whole numbers follows its law to within 2^-100, and the probabilities of coins and answers "
+    "are rounded towards privacy",
 )
 SECRET_SAMPLING = Assumption(
-    what="nobody learns who was sampled",
-    met="each party samples by itself, by chance that nobody can foresee, and sends only noisy sums",
+    what="each unit was sampled independently, with the stated probability, and nobody learns who was",
+    met="that is taken on trust from the code of the parties; SampledGaussian.choose does it",
+)
+VISIBLE_FAILURES = Assumption(
+    what="failures that were paid for in delta happen by chance that does not depend on the data",
+    met="that is taken on trust from the recipe",
+)
+FIXED_BEFOREHAND = Assumption(
+    what="how much noise there is, and how many releases, was not chosen by looking at earlier results",
+    met="a run reserves its releases beforehand; between runs it is taken on trust, and without it the Renyi "
+    "figure holds",
 )
 
 
-def enough_honest(participants: int) -> Assumption:
+def only_the_sum(participants: int) -> Assumption:
     """Return what noise that is spread over participants needs."""
     return Assumption(
-        what=f"at least {participants:,} of those who add to a sum are honest",
-        met="a sum of fewer participants is not opened; that so many of them are honest is taken on trust",
+        what=f"only sums over at least {participants:,} honest participants are seen, and no single message",
+        met="that is the promise of a secure sum, taken on trust here",
     )
+
+
+def apart_from_each_other(parties: Sequence[str]) -> Assumption:
+    """Return what is needed to charge users only for what their own party releases."""
+    return Assumption(
+        what=f"no user is at two of the {len(parties)} parties ({', '.join(parties)})",
+        met="that is taken on trust from the parties",
+    )
+
+
+def _replaced_odds(events: list[Event], budget: Budget, compose: Callable[..., Any]) -> float | None:
+    """Return the odds for two sets of ratings of a unit, which "empty" compares through nothing."""
+    if budget.adjacency != "empty" or not events:
+        return None
+    total = compose(events, budget.delta, unit=budget.unit, adjacency="replace")
+    return odds(total.epsilon, budget.delta)
 
 
 def _why_not(events: list[Event], epsilon: float, budget: Budget) -> Iterable[str]:

@@ -156,6 +156,8 @@ class Ledger:
 
         The entry is on disk when this returns. It stays, even if nothing is sent afterwards.
         """
+        if not isinstance(event, Event) or not isinstance(run, str):
+            raise ConfigError("spend takes an Event, the second thing that release returns; run is a text.")
         _check_readable(event)
         with self._guard:
             with self._chain.locked():
@@ -213,8 +215,8 @@ class Ledger:
 
     def extended(self, fingerprint: str) -> None:
         """Continue with newer data, such as another month's ratings. What was spent stays spent."""
-        if not fingerprint:
-            raise ConfigError("fingerprint must not be empty.")
+        if not isinstance(fingerprint, str) or not fingerprint:
+            raise ConfigError("fingerprint must be a text, and not empty.")
         if fingerprint != self.fingerprint:
             self._note(fingerprint=fingerprint)
 

@@ -12,10 +12,12 @@ from typing import Any, get_args
 import dp_accounting
 import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy import stats
 
 from cofactor.errors import Refused
 from cofactor.privacy import mechanisms, pairs
 from cofactor.privacy.events import Event
+from cofactor.privacy.noise import GAUSSIAN_REACH
 from cofactor.privacy.pairs import Distribution, Floats, Pair
 
 _LARGE_ORDERS = tuple(2**k for k in range(6, 15))
@@ -49,6 +51,8 @@ class Loss:
     """Privacy-loss distribution on a grid of this width, of so many releases."""
     times: int = 1
     """How many such releases one event makes."""
+    beyond: float = 0.0
+    """Probability that noise of finite reach shows what it cannot under the other input: paid in delta."""
 
 
 def loss_of(event: Event, steps: int) -> Loss:
@@ -102,7 +106,12 @@ def _gaussian(multiplier: float) -> Loss:
         return pld.from_gaussian_mechanism(deviation, value_discretization_interval=width)
 
     event = dp_accounting.GaussianDpEvent(multiplier)
-    return Loss(spread=1 / multiplier, renyi=_known_curve(event), distribution=distribution)
+    return Loss(
+        spread=1 / multiplier,
+        renyi=_known_curve(event),
+        distribution=distribution,
+        beyond=_beyond_reach(multiplier),
+    )
 
 
 def _sampled_gaussian(multiplier: float, sampling: float, steps: int) -> Loss:
@@ -125,7 +134,13 @@ def _sampled_gaussian(multiplier: float, sampling: float, steps: int) -> Loss:
     # Ten deviations beyond what a chosen unit adds lies a negligible part of the noise.
     farthest = (0.5 + 10 * multiplier) / multiplier**2
     reach = float(np.logaddexp(0.0, math.log(sampling) + farthest))
-    return Loss(spread=spread, reach=reach, renyi=renyi, distribution=distribution)
+    return Loss(
+        spread=spread,
+        reach=reach,
+        renyi=renyi,
+        distribution=distribution,
+        beyond=sampling * _beyond_reach(multiplier / steps),
+    )
 
 
 def _laplace(multiplier: float) -> Loss:
@@ -183,6 +198,14 @@ def _skellam(variance: float, size: float, steps: int, dimension: int) -> Loss:
     if dimension == 1 and max(variance, l2**2) <= _MOST_OUTCOMES**2:
         return replace(_exact(pairs.skellam(variance, steps * int(size))), renyi=renyi)
     return Loss(spread=l2 / math.sqrt(variance), renyi=renyi)
+
+
+def _beyond_reach(multiplier: float) -> float:
+    """Return how often noise that ends lands where it could not with the whole change in one number.
+
+    Spread over several numbers a change matters less: beyond the reach of all lies far less than of one.
+    """
+    return float(stats.norm.sf(GAUSSIAN_REACH - 1 / multiplier))
 
 
 def _known_curve(event: Any, *, whole_orders: bool = False) -> Curve:

@@ -18,7 +18,7 @@ from cofactor.errors import ConfigError
 from cofactor.privacy import noise
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound, Event, Norm
-from cofactor.randomness import Random
+from cofactor.randomness import InsecureRandom, Random, SecureRandom
 
 Values = NDArray[Any]
 
@@ -39,6 +39,8 @@ class _Mechanism:
             raise ConfigError(
                 f"{type(self).__name__} takes only a Bounded value. Make one with cofactor.privacy.bounding."
             )
+        if not isinstance(random, SecureRandom | InsecureRandom):
+            raise ConfigError("random must be SecureRandom(), or InsecureRandom(seed) in tests.")
         dimension = 1 if self.one_unit_per_entry else bounded.value.size
         event = self.event(bounded.bound, dimension=dimension, random=random, what=what, by=by, to=to)
         return self.noisy(bounded, random), event
@@ -46,7 +48,13 @@ class _Mechanism:
     def event(self, bound: Bound, *, dimension: int, random: Random, what: str, by: str, to: str) -> Event:
         """Return the record of a release under this bound."""
         return Event(
-            what=what, by=by, to=to, mechanism=self, bound=bound, dimension=dimension, secure=random.secure
+            what=what,
+            by=by,
+            to=to,
+            mechanism=self,
+            bound=bound,
+            dimension=dimension,
+            secure=isinstance(random, SecureRandom),
         )
 
     def check(self, bound: Bound) -> None:
@@ -72,9 +80,9 @@ class _Additive(_Mechanism):
 
     def __post_init__(self) -> None:
         positive(noise_multiplier=self.noise_multiplier)
-        if not 1e-9 <= self.noise_multiplier <= 1e12:
+        if not 1e-3 <= self.noise_multiplier <= 1e9:
             raise ConfigError(
-                f"noise_multiplier must lie between 1e-9 and 1e12, got {self.noise_multiplier:g}."
+                f"noise_multiplier must lie between 1e-3 and 1e9, got {self.noise_multiplier:g}."
             )
 
     def noise_size(self, bound: Bound) -> float:
@@ -210,6 +218,8 @@ class PoissonBinomial(_Mechanism):
 
     def __post_init__(self) -> None:
         whole(trials=self.trials, participants=self.participants)
+        if self.trials > noise.MOST_TRIALS:
+            raise ConfigError(f"trials must be at most {noise.MOST_TRIALS:,}, got {self.trials:,}.")
         if not 0 < self.theta <= 0.25:
             raise ConfigError(f"theta must be above 0 and at most 1/4, got {self.theta}.")
 

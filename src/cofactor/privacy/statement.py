@@ -63,11 +63,13 @@ def _promise(guarantee: "Guarantee") -> str:
     assert guarantee.epsilon is not None
     assert guarantee.delta is not None
     allowed = "" if guarantee.budget_epsilon is None else f" (the budget allows {guarantee.budget_epsilon:g})"
-    releases = "release was" if guarantee.releases == 1 else "releases were"
+    count = "the one release" if guarantee.releases == 1 else f"all {guarantee.releases:,} releases together"
+    released = f"{count} by {_joined(guarantee.by)}" if guarantee.by else "nothing was released, which"
+    verb = "is" if guarantee.releases < 2 else "are"
     return (
-        f"Against {_joined(guarantee.against)}: all that was released is differentially private for each "
+        f"Against {_joined(guarantee.against)}: {released} {verb} differentially private for each "
         f'{guarantee.unit} (adjacency "{guarantee.adjacency}"), with epsilon {rounded_up(guarantee.epsilon)}'
-        f"{allowed} and delta {rounded_up(guarantee.delta)}; {guarantee.releases:,} {releases} made."
+        f"{allowed} and delta {rounded_up(guarantee.delta)}, the probability with which epsilon may fail."
     )
 
 
@@ -77,10 +79,17 @@ def _meaning(guarantee: "Guarantee") -> str:
     assert guarantee.adjacency is not None
     possibilities = _POSSIBILITIES[guarantee.unit, guarantee.adjacency]
     return (
-        f"This means: somebody who thinks it equally likely that {possibilities}, and who then sees all that "
-        f"was released, will guess right at most {percent(guarantee.odds)} of the time, whatever else they "
-        "know; 50% would be pure chance."
+        f"This means: somebody who thinks it equally likely that {possibilities}, and who then sees all of "
+        f"it, will guess right at most {percent(guarantee.odds)} of the time, whatever else they know; 50% "
+        f"would be pure chance.{_other_ratings(guarantee)}"
     )
+
+
+def _other_ratings(guarantee: "Guarantee") -> str:
+    if guarantee.replaced_odds is None:
+        return ""
+    what = "sets of ratings of one user" if guarantee.unit == "user" else "values or items of one rating"
+    return f" Between any two {what} they guess right at most {percent(guarantee.replaced_odds)} of the time."
 
 
 def _noise(guarantee: "Guarantee") -> str:
@@ -92,8 +101,8 @@ def _noise(guarantee: "Guarantee") -> str:
 def _reckoning(guarantee: "Guarantee") -> str:
     if guarantee.accountant is None:
         return ""
-    beside = "" if guarantee.renyi is None else f"; Renyi accounting proves {rounded_up(guarantee.renyi)}"
-    return f"Epsilon was reckoned by {guarantee.accountant}{beside}."
+    beside = "" if guarantee.renyi is None else f"; by Renyi divergences alone: {rounded_up(guarantee.renyi)}"
+    return f"How epsilon was reckoned: {guarantee.accountant}{beside}."
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofactor.config import as_table, fraction, from_table, not_negative, one_of, positive
+from cofactor.config import as_table, fraction, from_table, not_negative, one_of, positive, whole
 from cofactor.errors import ConfigError
 
 
@@ -35,7 +35,7 @@ class Recipe:
     fallback: Optional[Secure] = None  # noqa: UP045
 
     def __post_init__(self) -> None:
-        positive(factors=self.factors)
+        whole(factors=self.factors)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,7 +153,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: cf.Scale(5, 1), "low < high"),
     (lambda: cf.SGD(factors=0), "factors must be at least 1, got 0"),
     (lambda: cf.SGD(learning_rate=-0.1), "learning_rate must be greater than 0"),
-    (lambda: cf.Bayes(factors=-1), "factors must be 0 or more, got -1"),
+    (lambda: cf.Bayes(factors=-1), "factors must be a finite number, 0 or more, got -1"),
     (lambda: cf.SGD(epochs=2.5), "epochs must be a whole number, got 2.5"),  # type: ignore[arg-type]
     (lambda: cf.Bayes(threads=True), "threads must be a whole number, got True"),
     (lambda: cf.Scale(1, float("inf")), "finite low < high"),

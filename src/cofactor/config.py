@@ -19,8 +19,6 @@ def positive(**settings: float | int | None) -> None:
         if value is None:
             continue
         _number(name, value)
-        if isinstance(value, int) and value < 1:
-            raise ConfigError(f"{name} must be at least 1, got {value}.")
         if not (math.isfinite(value) and value > 0):
             raise ConfigError(f"{name} must be greater than 0, got {value}.")
 
@@ -31,7 +29,9 @@ def whole(**settings: int | None) -> None:
         given: object = value
         if given is not None and (isinstance(given, bool) or not isinstance(given, numbers.Integral)):
             raise ConfigError(f"{name} must be a whole number, got {value!r}.")
-    positive(**settings)
+        if value is not None and not 1 <= value < 2**63:
+            most = ", and below 2^63" if value >= 1 else ""
+            raise ConfigError(f"{name} must be at least 1{most}, got {value}.")
 
 
 def not_negative(**settings: float) -> None:
@@ -53,6 +53,10 @@ def fraction(**settings: float) -> None:
 def _number(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ConfigError(f"{name} must be a number, got {value!r}.")
+    try:
+        float(value)
+    except OverflowError:
+        raise ConfigError(f"{name} is too large a number.") from None
 
 
 def one_of(choices: tuple[str, ...], **settings: str) -> None:

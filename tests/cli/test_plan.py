@@ -31,7 +31,7 @@ def test_plan_refuses_noise_that_is_too_little_for_the_budget(cofactor: Command)
 def test_plan_says_in_words_what_it_means(cofactor: Command) -> None:
     done = cofactor(*BASE, "--epsilon", 20, "--parties", 2, "--users", 100)
     assert done.code == 0
-    for words in ("can be right", "epsilon by round", "traffic", "of two parties", "next to nothing"):
+    for words in ("right at most", "epsilon by round", "traffic", "of two parties", "next to nothing"):
         assert words in done.out
     assert done.err == ""
 

@@ -237,7 +237,7 @@ def test_a_file_is_seen_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
 
 def test_another_file_is_no_ledger(tmp_path: Path) -> None:
     (tmp_path / "north.csv").write_text("user,item,rating\n1,2,3\n")
-    with pytest.raises(LedgerError, match="is no ledger. Name the file that ends in .ledger"):
+    with pytest.raises(LedgerError, match=r"is no ledger\. Name the file that ends in \.ledger"):
         Chain.open(tmp_path / "north.csv")
 
 

@@ -57,7 +57,7 @@ def test_noise_of_all_releases_is_scaled_alike() -> None:
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
-    ({"releases": ()}, "a schedule needs at least one release"),
+    ({"releases": ()}, "a schedule needs at least one Release"),
     ({"rounds": 0}, "rounds must be at least 1"),
     ({"parties": 0}, "parties must be at least 1"),
     ({"users": 0}, "users must be at least 1"),

@@ -35,7 +35,9 @@ def plan(
     shared_users: Annotated[
         bool, typer.Option("--shared-users", help="Parties hold parts of the same users (vertical).")
     ] = False,
-    users: Annotated[int | None, typer.Option(help="How many users there are in all, if public.")] = None,
+    users: Annotated[
+        int | None, typer.Option(help="How many users there are in all parties together, if that is public.")
+    ] = None,
     trials: Annotated[int, typer.Option(help="poisson-binomial: coin tosses for each number.")] = 16,
     theta: Annotated[
         float | None, typer.Option(help="poisson-binomial: bend of the coins, instead of a noise multiplier.")
@@ -55,10 +57,14 @@ def plan(
     one_of(UNITS, unit=unit)
     one_of(ADJACENCIES, adjacency=adjacency)
     about: dict[str, Any] = {"unit": cast(Unit, unit), "adjacency": cast(Adjacency, adjacency)}
-    noise = theta if mechanism == "poisson-binomial" else noise_multiplier
+    noise = _noise(mechanism, noise_multiplier, theta)
     if epsilon is None and noise is None:
-        raise ConfigError("give --epsilon to learn the noise, or --noise-multiplier to learn the epsilon.")
-    chosen = _mechanism(mechanism, noise, sampling=sampling, trials=trials, users=users)
+        raise ConfigError(
+            "give --epsilon to learn the noise, or --noise-multiplier to learn the epsilon (--theta with "
+            "poisson-binomial)."
+        )
+    participants = users // parties if users is not None and not shared_users else users
+    chosen = _mechanism(mechanism, noise, sampling=sampling, trials=trials, participants=participants)
     release = Release(
         what="each message",
         mechanism=chosen,
@@ -72,7 +78,12 @@ def plan(
         times=steps,
     )
     schedule = Schedule(
-        releases=(release,), rounds=rounds, parties=parties, shared_units=shared_users, users=users
+        releases=(release,),
+        rounds=rounds,
+        parties=parties,
+        # A rating is at one party, even if its user is at several.
+        shared_units=shared_users and unit == "user",
+        users=users,
     )
     if epsilon is None:
         budget = needed(schedule, delta=delta, **about)
@@ -86,8 +97,18 @@ def plan(
     raise typer.Exit(0 if made.holds else 1)
 
 
+def _noise(mechanism: str, noise_multiplier: float | None, theta: float | None) -> float | None:
+    """Return the noise that was stated, in the option that belongs to the mechanism."""
+    bent = mechanism == "poisson-binomial"
+    if bent and noise_multiplier is not None:
+        raise ConfigError("the noise of poisson-binomial is --theta, not --noise-multiplier.")
+    if not bent and theta is not None:
+        raise ConfigError(f"--theta is for poisson-binomial; the noise of {mechanism} is --noise-multiplier.")
+    return theta if bent else noise_multiplier
+
+
 def _mechanism(
-    name: str, noise: float | None, *, sampling: float | None, trials: int, users: int | None
+    name: str, noise: float | None, *, sampling: float | None, trials: int, participants: int | None
 ) -> "AnyMechanism":
     """Build the mechanism; without a stated noise, one that calibration will scale."""
     from cofactor.privacy import mechanisms
@@ -95,10 +116,10 @@ def _mechanism(
     if sampling is not None and name != "gaussian":
         raise ConfigError(f"--sampling is accounted for with the gaussian mechanism only, not with {name}.")
     if name == "poisson-binomial":
-        if users is None:
-            raise ConfigError("poisson-binomial needs --users: the fewest whose sum may be opened.")
+        if not participants:
+            raise ConfigError("poisson-binomial needs --users, some at each party: they hide each other.")
         theta = 0.25 if noise is None else noise
-        return mechanisms.PoissonBinomial(trials=trials, theta=theta, participants=users)
+        return mechanisms.PoissonBinomial(trials=trials, theta=theta, participants=participants)
     multiplier = 1.0 if noise is None else noise
     if sampling is not None:
         return mechanisms.SampledGaussian(noise_multiplier=multiplier, sampling=sampling)

@@ -11,6 +11,7 @@ a run after seeing what earlier runs gave leaves that proof; for Renyi accountin
 """
 
 import json
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -156,7 +157,7 @@ class Ledger:
 
         The entry is on disk when this returns. It stays, even if nothing is sent afterwards.
         """
-        if not isinstance(event, Event) or not isinstance(run, str):
+        if not isinstance(event, Event) or not isinstance(run, str) or not run.isprintable():
             raise ConfigError("spend takes an Event, the second thing that release returns; run is a text.")
         _check_readable(event)
         with self._guard:
@@ -244,8 +245,16 @@ class Ledger:
         period = f" for this {self.per}" if self.per else ""
         return BudgetExceeded(
             f"{described(events)} would bring epsilon to {would_be}; the budget is {allowed}{period}. "
-            f"Nothing was released. {advice(events, lambda more: self._could_add(before, more))}"
+            f"Nothing was released. {self._remedy(events, before, epsilon)}"
         )
+
+    def _remedy(self, events: Sequence[Event], before: list[Event], epsilon: float) -> str:
+        if math.isinf(epsilon):
+            return (
+                f"No finite epsilon can be proved at delta {self.budget.delta:g}: it takes more noise, "
+                "another mechanism, or a budget with a larger delta."
+            )
+        return advice(events, lambda more: self._could_add(before, more))
 
     def _could_add(self, before: list[Event], events: Sequence[Event]) -> bool:
         try:

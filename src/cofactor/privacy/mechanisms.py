@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cofactor.config import fraction, from_table, positive, whole
 from cofactor.errors import ConfigError
-from cofactor.privacy import noise
+from cofactor.privacy import noise, tables
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound, Event, Norm
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
@@ -74,6 +74,8 @@ class _Mechanism:
 @dataclass(frozen=True, kw_only=True)
 class _Additive(_Mechanism):
     """Noise in proportion to the bound."""
+
+    largest_noise: ClassVar[float] = math.inf
 
     noise_multiplier: float = 1.0
     """Size of the noise, divided by the bound."""
@@ -159,6 +161,7 @@ class DiscreteLaplace(_Additive):
 
     norm = "l1"
     exact = True
+    largest_noise = tables.LARGEST_SCALE
 
     def noisy(self, bounded: Bounded, random: Random) -> Values:
         """Add noise to whole numbers."""
@@ -175,6 +178,7 @@ class DiscreteGaussian(_Additive):
 
     norm = "l2"
     exact = True
+    largest_noise = tables.LARGEST_DEVIATION
 
     def noisy(self, bounded: Bounded, random: Random) -> Values:
         """Add noise to whole numbers."""
@@ -191,6 +195,7 @@ class Skellam(_Additive):
 
     norm = "l2"
     exact = True
+    largest_noise = tables.LARGEST_DEVIATION
 
     def noisy(self, bounded: Bounded, random: Random) -> Values:
         """Add noise to whole numbers."""

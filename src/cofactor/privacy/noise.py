@@ -96,6 +96,8 @@ def chosen(units: int, probability: float, random: Random) -> Integers:
     The probability is rounded down to a multiple of 2^-64.
     """
     not_negative(units=units)
+    if units != int(units):
+        raise ConfigError(f"units must be a whole number, got {units}.")
     fraction(probability=probability)
     limit = np.uint64(int(math.ldexp(probability, 64)))
     return np.flatnonzero(_words(units, random.new_key()) < limit)

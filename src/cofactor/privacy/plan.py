@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cofactor.config import as_table
-from cofactor.errors import Refused
+from cofactor.errors import ConfigError, Refused
 from cofactor.privacy.accountant import Spent, spent
 from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
 from cofactor.privacy.calibrate import calibrated
-from cofactor.privacy.figures import percent
+from cofactor.privacy.figures import percent, rounded_up
 from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian
 from cofactor.privacy.schedule import Release, Schedule
 
@@ -73,17 +73,18 @@ class Plan:
     def __str__(self) -> str:
         """Write the plan in a few lines."""
         kept = "within" if self.holds else "ABOVE"
-        rounds = ", ".join(f"{number}: {epsilon:.3g}" for number, epsilon in self.by_round)
+        rounds = ", ".join(f"{number}: {rounded_up(epsilon)}" for number, epsilon in self.by_round)
         lines = [
-            f"epsilon {self.spent.epsilon:.4g} at delta {self.spent.delta:g} after {self.schedule.rounds:,} "
-            f"rounds, by {self.spent.method}",
+            f"epsilon {rounded_up(self.spent.epsilon, 4)} at delta {self.spent.delta:g}, after "
+            f"{self.schedule.rounds:,} round(s), by {self.spent.method}",
             f"{kept} the budget: {self.budget}",
-            f"somebody who guesses between two possibilities can be right {percent(self.odds)} of the time",
+            f"who guesses between two possibilities is right at most {percent(self.odds)} of the time",
             *(f"{release.what}: {_noise(release)}" for release in self.schedule.releases),
             *(_signal(*pair) for pair in zip(self.schedule.releases, self.signal_to_noise, strict=True)),
             f"epsilon by round: {rounds}",
             f"traffic: {_readable(self.bytes_per_round)} up and down for each party and round, "
             f"{_readable(self.total_bytes)} in all",
+            "assuming that no user is at two parties" if _apart(self.schedule) else "",
             *(f"warning: {text}" for text in self.warnings),
         ]
         return "\n".join(line for line in lines if line)
@@ -91,7 +92,11 @@ class Plan:
 
 def plan(schedule: Schedule, budget: Budget, *, keep_noise: bool = False) -> Plan:
     """Settle the noise of a schedule, unless it is to be kept, and say what follows from it."""
+    if not isinstance(schedule, Schedule) or not isinstance(budget, Budget):
+        raise ConfigError("plan takes a Schedule and a Budget, in this order.")
     settled = schedule if keep_noise else calibrated(schedule, budget)
+    for release in settled.releases:
+        _check_drawable(release)
     by_round = tuple((number, _spent(settled, budget, number).epsilon) for number in _rounds(settled.rounds))
     signal = tuple(_signal_to_noise(release, settled) for release in settled.releases)
     total = _spent(settled, budget, settled.rounds)
@@ -109,9 +114,20 @@ def plan(schedule: Schedule, budget: Budget, *, keep_noise: bool = False) -> Pla
 def needed(schedule: Schedule, *, delta: float, unit: Unit, adjacency: Adjacency = "empty") -> Budget:
     """Return the least budget that lets a schedule run with the noise it states."""
     total = spent(schedule.events(), delta, unit=unit, adjacency=adjacency)
-    if not 0 < total.epsilon < math.inf:
+    if math.isinf(total.epsilon):
         raise Refused(f"no epsilon can be proved for this schedule at delta {delta:g}. Add noise, or delta.")
-    return Budget(epsilon=total.epsilon, delta=delta, unit=unit, adjacency=adjacency)
+    return Budget(epsilon=max(total.epsilon, 1e-6), delta=delta, unit=unit, adjacency=adjacency)
+
+
+def _check_drawable(release: Release) -> None:
+    mechanism: Any = release.mechanism
+    largest = getattr(mechanism, "largest_noise", math.inf)
+    size = mechanism.noise_size(release.bound) if largest < math.inf else 0.0
+    if size > largest:
+        raise ConfigError(
+            f"{release.what}: it takes noise of {size:,.0f} steps of the grid, and at most {largest:,} can "
+            "be drawn. Use a coarser grid, and so a smaller bound."
+        )
 
 
 def _readable(count: float) -> str:
@@ -160,7 +176,7 @@ def _budget_warnings(schedule: Schedule, budget: Budget, total: Spent) -> list[s
     if total.epsilon > budget.epsilon:
         found.append(f"epsilon {total.epsilon:.4g} is above the budget of {budget.epsilon:g}.")
     elif total.epsilon < 0.99 * budget.epsilon:
-        found.append(f"only epsilon {total.epsilon:.3g} of {budget.epsilon:g} is spent: noise could be less.")
+        found.append(f"only epsilon {rounded_up(total.epsilon)} of {budget.epsilon:g} is spent.")
     if schedule.shared_units and schedule.parties > 1 and budget.unit == "user":
         found.append(
             f"each user is at {schedule.parties} parties, whose releases add up; user vectors released this "
@@ -193,8 +209,12 @@ def _crowd_warnings(schedule: Schedule, signal: tuple[float | None, ...]) -> lis
 
 
 def _noise(release: Release) -> str:
-    settings = ", ".join(f"{name} {value:.4g}" for name, value in _table(release).items() if name != "kind")
+    settings = ", ".join(f"{name} {value:.10g}" for name, value in _table(release).items() if name != "kind")
     return f"{type(release.mechanism).__name__}, {settings}"
+
+
+def _apart(schedule: Schedule) -> bool:
+    return schedule.parties > 1 and not schedule.shared_units
 
 
 def _signal(release: Release, ratio: float | None) -> str:

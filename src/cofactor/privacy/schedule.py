@@ -45,8 +45,9 @@ class Schedule:
 
     def __post_init__(self) -> None:
         whole(rounds=self.rounds, parties=self.parties, users=self.users)
-        if not self.releases:
-            raise ConfigError("a schedule needs at least one release.")
+        if not self.releases or not all(isinstance(release, Release) for release in self.releases):
+            raise ConfigError("a schedule needs at least one Release.")
+        object.__setattr__(self, "releases", tuple(self.releases))
 
     def events(self, rounds: int | None = None) -> list[Event]:
         """Return what concerns one unit in so many rounds: the events of all parties that know it."""

@@ -101,6 +101,9 @@ def test_changed_data_are_noticed(north: Path, cofactor: Command) -> None:
     cofactor("budget", north, *OPEN)
     north.write_text("user,item,rating\n1,1,4\n")
     assert "has changed since" in cofactor("budget", north).out
+    assert "--newer-data" in cofactor("budget", north, "--json").json["warnings"][0]
+    assert "has changed since" not in cofactor("budget", north, "--newer-data").out
+    assert "has changed since" not in cofactor("budget", north).out
     assert cofactor("budget", north, "--json").json["data_unchanged"] is False
     north.unlink()
     assert cofactor("budget", north, "--json").json["data_unchanged"] is None
@@ -129,7 +132,9 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("budget nosuch.csv", 2, r"nosuch\.csv does not exist"),
     ("budget nort.csv", 2, r'Did you mean "north\.csv"'),
     ("budget nowhere/north.csv", 2, r"nowhere/north\.csv does not exist"),
-    ("budget notes", 2, r"notes is a folder"),
+    ("budget .", 2, r"is no file"),
+    ("budget .ledger", 2, r"is no file"),
+    ("budget notes", 2, r"notes is no file"),
     ("budget nosuch.csv --epsilon 2 --delta 1e-6 --unit user", 2, r"nosuch\.csv does not exist"),
     ("budget north.csv --epsilon 2", 2, r"missing: --delta, --unit"),
     ("budget north.csv --per month", 2, r"missing: --epsilon, --delta, --unit"),

@@ -29,10 +29,16 @@ def budget(
     epsilon: Annotated[float | None, typer.Option(help="Open a ledger: the most that may be spent.")] = None,
     delta: Annotated[float | None, typer.Option(help="Probability that epsilon may fail.")] = None,
     unit: Annotated[str | None, typer.Option(help="Who is protected: user or rating.")] = None,
-    adjacency: options.Adjacency = "empty",
+    adjacency: Annotated[
+        str | None, typer.Option(help="Compared with what: empty (if left out), replace or value.")
+    ] = None,
     per: Annotated[
         str | None, typer.Option(help="Renew the budget every month or year; never, if left out.")
     ] = None,
+    newer_data: Annotated[
+        bool,
+        typer.Option("--newer-data", help="The file goes on with newer data, and so does its budget."),
+    ] = False,
     recover: Annotated[
         bool, typer.Option("--recover", help="Drop an entry that a crash cut off before it was released.")
     ] = False,
@@ -40,19 +46,30 @@ def budget(
 ) -> None:
     """Show what all runs have spent of a party's budget, or open one with --epsilon, --delta and --unit."""
     data, path = _places(party)
-    if epsilon is not None or delta is not None or unit is not None or per is not None:
-        _open_new(data, path, _budget(epsilon, delta, unit, adjacency), per)
+    if any(given is not None for given in (epsilon, delta, unit, adjacency, per)):
+        _open_new(data, path, _budget(epsilon, delta, unit, adjacency or "empty"), per)
     elif not path.exists():
         raise LedgerError(f"{data} has no budget yet. Open one: {_example(data)}")
+    if newer_data:
+        _continue(data, path)
     _show(data, path, recover=recover, as_json=json)
+
+
+def _continue(data: Path, path: Path) -> None:
+    from cofactor.privacy.ledger import Ledger
+
+    if not data.exists():
+        raise DataError(f"{data} does not exist: there are no newer data to go on with.")
+    Ledger.open(path).extended(fingerprint(data))
 
 
 def _places(party: Path) -> tuple[Path, Path]:
     """Return the data's path and the ledger's; at least one of them is a file."""
-    data = party.with_name(party.name.removesuffix(SUFFIX))
+    name = party.name.removesuffix(SUFFIX)
+    if party.is_dir() or not name:
+        raise DataError(f"{party} is no file. Name a file of ratings, or the .ledger beside it.")
+    data = party.with_name(name)
     path = data.with_name(data.name + SUFFIX)
-    if party.is_dir():
-        raise DataError(f"{party} is a folder. Name the file of ratings in it, or the .ledger beside that.")
     if not data.exists() and not path.exists():
         names = [file.name for file in party.parent.iterdir()] if party.parent.is_dir() else []
         raise DataError(f"{party} does not exist.{did_you_mean(party.name, names)}")
@@ -106,12 +123,12 @@ def _show(data: Path, path: Path, *, recover: bool, as_json: bool) -> None:
     ledger = Ledger.open(path, recover=recover)
     facts = _facts(ledger, path)
     facts["data_unchanged"] = fingerprint(data) == ledger.fingerprint if data.exists() else None
-    if as_json:
-        print_json(facts)
-        return
-    _tell(ledger, facts)
     if facts["data_unchanged"] is False:
-        print_line(f"{data} has changed since: it is not the data that this budget is for.", RED)
+        facts["warnings"].append(
+            f"{data} has changed since: these are not the data that the budget is for. Put them back, or, if "
+            "they were only continued with newer ones, say so with --newer-data."
+        )
+    print_json(facts) if as_json else _tell(ledger, facts)
 
 
 def _facts(ledger: "Ledger", path: Path) -> dict[str, Any]:

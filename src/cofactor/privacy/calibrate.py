@@ -3,7 +3,7 @@
 import math
 from functools import lru_cache
 
-from cofactor.errors import Refused
+from cofactor.errors import ConfigError, Refused
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.schedule import Schedule
@@ -26,21 +26,33 @@ def calibrated(schedule: Schedule, budget: Budget) -> Schedule:
     enough: tuple[float, float] | None = None
     factor = 1.0
     while factor < _MOST:
-        trial = schedule.scaled(factor)
+        trial = _scaled(schedule, factor)
+        if trial is None:
+            break
         epsilon = _epsilon(trial, budget)
         if epsilon > budget.epsilon:
             too_little = factor, epsilon
-        elif epsilon >= _CLOSE * budget.epsilon or trial == schedule.scaled(factor / 2):
+        elif epsilon >= _CLOSE * budget.epsilon or trial == _scaled(schedule, factor / 2):
             return trial
         else:
             enough = factor, epsilon
         factor = _rounded_up(_next(factor, epsilon, too_little, enough, target))
         if enough is not None and factor == enough[0]:
             return schedule.scaled(factor)
+    if enough is not None:
+        return schedule.scaled(enough[0])
     raise Refused(
         f"no amount of this noise keeps delta {budget.delta:g}. Give a larger delta, or use a mechanism that "
         "needs none: Laplace, DiscreteLaplace or an answer by chance."
     )
+
+
+def _scaled(schedule: Schedule, factor: float) -> Schedule | None:
+    """Return the schedule with so much noise; None if a mechanism cannot have so little or so much."""
+    try:
+        return schedule.scaled(factor)
+    except ConfigError:
+        return None
 
 
 def _next(

@@ -223,8 +223,8 @@ class PoissonBinomial(_Mechanism):
 
     def __post_init__(self) -> None:
         whole(trials=self.trials, participants=self.participants)
-        if self.trials > noise.MOST_TRIALS:
-            raise ConfigError(f"trials must be at most {noise.MOST_TRIALS:,}, got {self.trials:,}.")
+        if self.trials > 1024:
+            raise ConfigError(f"trials must be at most 1,024, got {self.trials:,}: more gain nothing.")
         if not 0 < self.theta <= 0.25:
             raise ConfigError(f"theta must be above 0 and at most 1/4, got {self.theta}.")
 

@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 
 _SMALLEST, _LARGEST = 1e-30, 1e30
 """Sizes of real noise between which no number of any use is lost to the range of float32."""
-MOST_TRIALS = 2**16 - 1
+_MOST_TRIALS = 2**16 - 1
 _ANSWERS_AT_ONCE = 2**20
 _FULL = 2**64
 GAUSSIAN_REACH = 9.4
@@ -145,9 +145,9 @@ def poisson_binomial(shares: NDArray[Any], trials: int, theta: float, random: Ra
     The probability of heads is 1/2 + theta share, to within 2^-32 and never beyond 1/2 +- theta.
     """
     whole(trials=trials)
-    if trials > MOST_TRIALS or not 0 < theta < 0.5:
+    if trials > _MOST_TRIALS or not 0 < theta < 0.5:
         raise ConfigError(
-            f"trials must be at most {MOST_TRIALS} and theta between 0 and 1/2, got {trials} and {theta}."
+            f"trials must be at most {_MOST_TRIALS} and theta between 0 and 1/2, got {trials} and {theta}."
         )
     flat = np.ascontiguousarray(shares, np.float64).reshape(-1)
     out = np.empty(flat.size, np.int32)

@@ -101,10 +101,10 @@ def test_changed_data_are_noticed(north: Path, cofactor: Command) -> None:
     cofactor("budget", north, *OPEN)
     north.write_text("user,item,rating\n1,1,4\n")
     assert "has changed since" in cofactor("budget", north).out
+    assert cofactor("budget", north, "--json").json["data_unchanged"] is False
     assert "--newer-data" in cofactor("budget", north, "--json").json["warnings"][0]
     assert "has changed since" not in cofactor("budget", north, "--newer-data").out
     assert "has changed since" not in cofactor("budget", north).out
-    assert cofactor("budget", north, "--json").json["data_unchanged"] is False
     north.unlink()
     assert cofactor("budget", north, "--json").json["data_unchanged"] is None
 

@@ -38,8 +38,10 @@ def not_negative(**settings: float) -> None:
     """Refuse negative numbers, NaN and infinity."""
     for name, value in settings.items():
         _number(name, value)
-        if not (math.isfinite(value) and value >= 0):
-            raise ConfigError(f"{name} must be a finite number, 0 or more, got {value}.")
+        if not math.isfinite(value):
+            raise ConfigError(f"{name} must be a finite number, got {value}.")
+        if value < 0:
+            raise ConfigError(f"{name} must be 0 or more, got {value}.")
 
 
 def fraction(**settings: float) -> None:
@@ -65,6 +67,16 @@ def one_of(choices: tuple[str, ...], **settings: str) -> None:
         if value not in choices:
             words = ", ".join(choices)
             raise ConfigError(f"{name} must be one of {words}, got {value!r}.{did_you_mean(value, choices)}")
+
+
+def plain_numbers(config: object) -> None:
+    """Turn numpy's numbers among a dataclass's fields into Python's, which neither wrap nor lose digits."""
+    assert dataclasses.is_dataclass(config)
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if not isinstance(value, bool) and isinstance(value, numbers.Real):
+            plain = int(value) if isinstance(value, numbers.Integral) else float(value)
+            object.__setattr__(config, field.name, plain)
 
 
 def as_table(config: object) -> dict[str, Any]:

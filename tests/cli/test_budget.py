@@ -147,7 +147,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     (
         "budget north.csv --epsilon nan --delta 1e-6 --unit user",
         2,
-        r"a finite number, .* got nan",
+        r"a finite number, got nan",
     ),
     ("budget north.csv --epsilon 2 --delta 0.5 --unit user", 2, r"delta must be below 0\.01, got 0\.5"),
     ("budget north.csv --epsilon 2 --delta 1e-6 --unit usr", 2, r'unit must be .*Did you mean "user"'),

@@ -35,7 +35,7 @@ EMPTIED = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
 
 
 def event(mechanism: Any, *, size: float = SIZE, unit: Unit = "user", **changes: Any) -> Event:
-    adjacency: Adjacency = "replace" if mechanism.norm == "max" else "empty"
+    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
     bound = Bound(size=size, norm=mechanism.norm, unit=unit, adjacency=adjacency)
     fixed: dict[str, Any] = {"what": "sums", "by": "north", "to": "coordinator"}
     return Event(**fixed | {"mechanism": mechanism, "bound": bound} | changes)

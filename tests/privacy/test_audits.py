@@ -58,6 +58,10 @@ def each(size: float) -> Bound:
     return Bound(size=size, norm="max", unit="user", adjacency="replace")
 
 
+def choice(choices: int) -> Bound:
+    return Bound(size=float(choices - 1), norm="choice", unit="user", adjacency="replace")
+
+
 def released(mechanism: AnyMechanism, value: Values, bound: Bound) -> Values:
     bounded = Bounded(value=value, bound=bound)
     return mechanism.release(bounded, random=SecureRandom(), what="audit", by="party", to="coordinator")[0]
@@ -150,7 +154,7 @@ def answered(mechanism: RandomizedResponse | UnaryEncoding, one: int, other: int
         return outcomes[:, 0, one].astype(np.float64) - outcomes[:, 0, other]
 
     score = of_bits if isinstance(mechanism, UnaryEncoding) else of_answer
-    return Case(mechanism, each(mechanism.choices - 1), np.array([one]), np.array([other]), score)
+    return Case(mechanism, choice(mechanism.choices), np.array([one]), np.array([other]), score)
 
 
 def tossed(mechanism: PoissonBinomial, dimension: int) -> Case:

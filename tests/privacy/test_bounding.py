@@ -13,7 +13,7 @@ from cofactor.privacy import bounding
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import Adjacency
 from cofactor.privacy.clipping import Length
-from cofactor.privacy.events import Bound
+from cofactor.privacy.events import Bound, Norm
 from cofactor.privacy.neighbours import Chance, Datasets, Neighbours, Units
 from cofactor.privacy.sensitivity import Release, assert_bounded, check, difference
 
@@ -239,7 +239,8 @@ def max_cases() -> dict[str, tuple[Release, float, Datasets, Any]]:
 @pytest.mark.parametrize("name", max_cases())
 def test_every_coordinate_of_a_contribution_stays_within_its_bound(name: str) -> None:
     release, size, datasets, extreme = max_cases()[name]
-    bound = Bound(size=size, norm="max", unit="user", adjacency="replace")
+    norm: Norm = "choice" if name == "categories" else "max"
+    bound = Bound(size=size, norm=norm, unit="user", adjacency="replace")
     pair = worst(datasets, extreme, extreme, "replace")
     assert assert_bounded(release, bound, datasets, worst_case=pair).largest <= size
 
@@ -272,7 +273,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[CofactorError], str]] = {
     "no limit": (
         lambda: bounding.vector([1.0], limit=0, unit="user"),
         ConfigError,
-        "limit must be at least 1",
+        "limit must be greater than 0",
     ),
     "NaN": (lambda: bounding.vector([np.nan], limit=1, unit="user"), DataError, "not finite"),
     "NaN coordinate": (lambda: bounding.coordinates([np.nan], limit=1), DataError, "not finite"),
@@ -310,3 +311,34 @@ def test_a_mistake_is_named_and_no_value_is_shown(mistake: str) -> None:
     with pytest.raises(kind, match=words) as error:
         make()
     assert "777" not in str(error.value)
+
+
+def test_numpy_limits_do_not_wrap() -> None:
+    rows = np.full((1, 1), 500)
+    limits: list[Any] = [np.uint8(130), np.int16(130), np.float16(130), 130]
+    for limit in limits:
+        real = bounding.sum_of_records(rows, limit=limit, unit="user", adjacency="replace").bound
+        whole = bounding.whole_sum(rows, limit=limit, norm="l2", unit="user", adjacency="replace").bound
+        assert real.size == whole.size == 260.0
+        assert type(real.size) is float
+
+
+def test_masked_numbers_are_refused_and_never_released_bare() -> None:
+    masked = np.ma.masked_array([[1.0, 2.0], [100.0, 100.0]], mask=[[False, False], [True, True]])
+    with pytest.raises(ConfigError, match="must not be masked"):
+        bounding.sum_of_records(masked, limit=1, unit="user")
+    by_hand = Bounded(value=masked, bound=Bound(size=1.0, norm="l2", unit="user"))
+    assert type(by_hand.value) is np.ndarray
+
+
+def test_a_bounded_value_is_neither_printed_nor_changed() -> None:
+    bounded = bounding.vector([0.123456, 0.2], limit=1, unit="user")
+    assert "0.123456" not in repr(bounded)
+    with pytest.raises(ValueError, match="read-only"):
+        bounded.value[0] = 9.0
+
+
+@pytest.mark.parametrize("value", [[1.0], np.array(["a"]), np.array([np.nan]), np.array([None])])
+def test_a_value_that_is_no_array_of_numbers_is_refused(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"Bounded value is an array|array of finite numbers"):
+        Bounded(value=value, bound=Bound(size=1.0, norm="l2", unit="user"))

@@ -38,7 +38,7 @@ NOISES: tuple[Any, ...] = (
 
 
 def release(mechanism: Any, dimension: int = 1) -> Release:
-    adjacency: Adjacency = "replace" if mechanism.norm == "max" else "empty"
+    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
     bound = Bound(size=3.5, norm=mechanism.norm, unit="user", adjacency=adjacency)
     return Release(what="sums", mechanism=mechanism, bound=bound, dimension=dimension)
 

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -148,7 +148,7 @@ whole_rows = arrays(np.int64, st.tuples(st.integers(0, 3), st.integers(1, 5)), e
 
 @given(whole_rows, st.floats(0.5, 60), st.sampled_from(["l1", "l2", "max"]))
 def test_whole_numbers_stay_whole_and_within_the_limit(
-    rows: NDArray[np.int64], limit: float, norm: Norm
+    rows: NDArray[np.int64], limit: float, norm: Literal["l1", "l2", "max"]
 ) -> None:
     found = clipped_whole(rows, limit, norm)
     assert found.dtype == np.int64

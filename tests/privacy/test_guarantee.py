@@ -29,7 +29,7 @@ EXACT = Budget(epsilon=2.0, delta=0.0, unit="user")
 
 
 def event(mechanism: Any, *, count: int = 1, secure: bool = True, by: str = "north") -> Event:
-    adjacency: Adjacency = "replace" if mechanism.norm == "max" else "empty"
+    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
     bound = Bound(size=1.0, norm=mechanism.norm, unit="user", adjacency=adjacency)
     return Event(
         what="item sums",
@@ -292,3 +292,8 @@ def test_printed_odds_are_never_below_the_true_ones(share: float) -> None:
 )
 def test_odds_are_100_percent_only_if_they_are(share: float, words: str) -> None:
     assert percent(share) == words
+
+
+def test_a_guarantee_above_its_budget_cannot_hold() -> None:
+    with pytest.raises(ConfigError, match="above its budget"):
+        Guarantee(epsilon=5.0, delta=1e-6, unit="user", adjacency="empty", budget_epsilon=1.0)

@@ -381,7 +381,7 @@ def test_numbers_from_numpy_are_written_as_plain_ones(path: Path) -> None:
     ids=lambda mechanism: type(mechanism).__name__,
 )
 def test_every_event_comes_back_as_it_was(mechanism: Any, path: Path) -> None:
-    adjacency: Adjacency = "replace" if mechanism.norm == "max" else "empty"
+    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
     bound = Bound(size=1.5, norm=mechanism.norm, unit="user", adjacency=adjacency)
     event = Event(
         what="ünïcode ☃", by="", to="x 'y'", mechanism=mechanism, bound=bound, slack=1e-12, secure=False
@@ -390,6 +390,16 @@ def test_every_event_comes_back_as_it_was(mechanism: Any, path: Path) -> None:
     ledger = begun(path, budget=loose)
     ledger.spend(event)
     assert Ledger.open(path).entries[0].event == event
+
+
+def test_reserving_nothing_does_not_renew_what_others_have_spent_since(path: Path) -> None:
+    one = begun(path)
+    room = one.budget.epsilon
+    one.reserve([laplace(room)])
+    Ledger.open(path).spend(laplace(room), run="somebody else")
+    one.reserve([])
+    with pytest.raises(BudgetExceeded):
+        one.spend(laplace(room))
 
 
 def test_refusal_by_the_accountant_writes_nothing(path: Path) -> None:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from cofactor.config import as_table
-from cofactor.errors import ConfigError
-from cofactor.privacy.bounding import Bounded
+from cofactor.errors import ConfigError, Refused
+from cofactor.privacy.accountant import spent
+from cofactor.privacy.bounding import Bounded, whole_vector
 from cofactor.privacy.budget import Adjacency
 from cofactor.privacy.events import Bound, Norm
 from cofactor.privacy.mechanisms import (
@@ -45,7 +46,7 @@ SIGMAS = 5.5
 def bounded(mechanism: AnyMechanism, value: Any = None, size: float = 3.0) -> Bounded:
     whole = mechanism.exact
     value = np.full(1000, 1 if whole else 0.5) if value is None else value
-    adjacency: Adjacency = "replace" if mechanism.norm == "max" else "empty"
+    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
     return Bounded(value=value, bound=Bound(size=size, norm=mechanism.norm, unit="user", adjacency=adjacency))
 
 
@@ -211,3 +212,58 @@ def test_twice_the_noise_is_twice_the_noise() -> None:
 def test_settings_that_make_no_sense_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+NUMPY_NUMBERS = [np.uint8, np.int8, np.uint16, np.uint32, np.int64, np.float16, np.float32]
+
+
+@pytest.mark.parametrize("kind", NUMPY_NUMBERS)
+def test_numpy_numbers_become_plain_ones_that_do_not_wrap(kind: Any) -> None:
+    assert type(Gaussian(noise_multiplier=kind(2)).noise_multiplier) in (int, float)
+    assert type(Bound(size=kind(100), norm="l2", unit="user").size) in (int, float)
+    assert Gaussian(noise_multiplier=kind(2)).noise_size(Bound(size=kind(100), norm="l2", unit="user")) == 200
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.int64])
+def test_coins_counted_in_numpy_numbers_cost_the_same(kind: Any) -> None:
+    plain = PoissonBinomial(trials=5, theta=0.1, participants=100)
+    counted = PoissonBinomial(trials=kind(5), theta=0.1, participants=kind(100))
+    given = bounded(plain, np.ones(10))
+    _, one = counted.release(given, random=SecureRandom(), **STORY)
+    _, other = plain.release(given, random=SecureRandom(), **STORY)
+    assert spent([one], 1e-6, unit="user").epsilon == spent([other], 1e-6, unit="user").epsilon
+    assert one.times(kind(100)).times(kind(100)).count == 10_000
+
+
+def test_one_units_vector_is_not_taken_for_the_answers_of_many() -> None:
+    vector = whole_vector([3, 1, 2], limit=3, norm="max", unit="user", adjacency="replace")
+    with pytest.raises(ConfigError, match="needs a bound in choice, got one in max"):
+        RandomizedResponse(choices=4, epsilon=2.0).release(vector, random=SecureRandom(), **STORY)
+
+
+def test_a_sum_of_too_few_is_not_made_use_of() -> None:
+    mechanism = PoissonBinomial(trials=8, theta=0.2, participants=400)
+    bound = Bound(size=1.0, norm="max", unit="user", adjacency="replace")
+    with pytest.raises(Refused, match="399 participants was opened, where at least 400"):
+        mechanism.estimate(np.zeros(3), 399, bound)
+
+
+@pytest.mark.parametrize("random", [None, np.random.default_rng(1), SecureRandom])
+def test_only_our_two_kinds_of_chance_are_accepted(random: Any) -> None:
+    with pytest.raises(ConfigError, match="random must be SecureRandom"):
+        Gaussian().release(bounded(Gaussian()), random=random, **STORY)
+
+
+def test_chance_that_only_says_it_is_secure_is_not() -> None:
+    class Liar(InsecureRandom):
+        secure = True
+
+    _, event = Gaussian().release(bounded(Gaussian()), random=Liar(7), **STORY)
+    assert not event.secure
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.float64])
+def test_numbers_that_noise_would_overflow_are_refused(kind: Any) -> None:
+    given = bounded(DiscreteLaplace(), np.ones(3, kind))
+    with pytest.raises(ConfigError, match="needs whole numbers"):
+        DiscreteLaplace().release(given, random=SecureRandom(), **STORY)

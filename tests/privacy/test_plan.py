@@ -35,7 +35,7 @@ def schedule(
     users: int | None = 30_000,
 ) -> Schedule:
     mechanism = mechanism or Gaussian()
-    adjacency: Adjacency = "replace" if mechanism.norm == "max" else "empty"
+    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
     bound = Bound(size=size, norm=mechanism.norm, unit="user", adjacency=adjacency)
     release = Release(what="gradients", mechanism=mechanism, bound=bound, dimension=dimension, times=times)
     return Schedule(

@@ -72,7 +72,7 @@ def plan(
             size=bound,
             norm=chosen.norm,
             unit=about["unit"],
-            adjacency="replace" if chosen.norm == "max" else "empty",
+            adjacency="replace" if chosen.norm in ("max", "choice") else "empty",
         ),
         dimension=numbers,
         times=steps,

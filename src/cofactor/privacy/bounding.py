@@ -8,7 +8,7 @@ a row made with a user's vector depends on all ratings that the vector was fitte
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ from cofactor.privacy.events import Bound, Norm
 class Bounded:
     """A value and the most by which one unit can change it.
 
-    Make it with the functions of this module, which enforce the bound.
+    The functions of this module make it and enforce the bound. Made by hand, its bound is taken on trust.
     """
 
     value: NDArray[Any] = field(repr=False)
@@ -105,7 +105,12 @@ def coordinates(values: ArrayLike, *, limit: float, unit: Unit = "user") -> Boun
 
 
 def whole_vector(
-    values: ArrayLike, *, limit: float, norm: Norm, unit: Unit, adjacency: Adjacency = "empty"
+    values: ArrayLike,
+    *,
+    limit: float,
+    norm: Literal["l1", "l2", "max"],
+    unit: Unit,
+    adjacency: Adjacency = "empty",
 ) -> Bounded:
     """Bound the whole numbers that one unit sends by itself; a norm of "max" bounds every coordinate."""
     numbers = checked_whole("values", values)
@@ -118,20 +123,23 @@ def whole_sum(
 ) -> Bounded:
     """Add up rows of whole numbers, each the whole contribution of one unit, shortened to at most `limit`."""
     kept = clipped_whole(rows, limit, norm)
-    if len(kept) * limit >= 2**62:
+    if len(kept) * float(limit) >= 2**62:
         raise ConfigError(f"a sum of {len(kept):,} units does not fit 63 bits. Use a coarser grid.")
     return Bounded(value=kept.sum(axis=0), bound=_bound(limit, norm, unit, adjacency))
 
 
 def categories(values: ArrayLike, *, choices: int, unit: Unit = "user") -> Bounded:
-    """Check answers numbered from 0 to choices - 1, each the answer of another unit."""
+    """Check answers numbered from 0 to choices - 1, each the answer of another unit.
+
+    Whoever has no answer must send one all the same, drawn by chance: that somebody is silent tells as well.
+    """
     whole(choices=choices)
     if choices < 2:
         raise ConfigError(f"choices must be at least 2, got {choices}.")
     found = checked_whole("values", values)
     if np.any((found < 0) | (found >= choices)):
         raise DataError(f"an answer is not between 0 and {choices - 1}. Correct it, or raise choices.")
-    return Bounded(value=found, bound=_bound(choices - 1, "max", unit, "replace"))
+    return Bounded(value=found, bound=_bound(choices - 1, "choice", unit, "replace"))
 
 
 def _bound(limit: float, norm: Norm, unit: Unit, adjacency: Adjacency) -> Bound:
@@ -140,5 +148,5 @@ def _bound(limit: float, norm: Norm, unit: Unit, adjacency: Adjacency) -> Bound:
     To become nothing takes its own length; to become another takes up to twice that. A bound on every
     coordinate is that of the contribution itself.
     """
-    twice = norm != "max" and adjacency != "empty"
-    return Bound(size=float(2 * limit if twice else limit), norm=norm, unit=unit, adjacency=adjacency)
+    twice = norm in ("l1", "l2") and adjacency != "empty"
+    return Bound(size=float(limit) * (2 if twice else 1), norm=norm, unit=unit, adjacency=adjacency)

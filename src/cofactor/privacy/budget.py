@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Literal
 
-from cofactor.config import not_negative, one_of
+from cofactor.config import not_negative, one_of, plain_numbers
 from cofactor.errors import ConfigError, PrivacyWarning
 from cofactor.privacy.figures import percent
 
@@ -16,6 +16,8 @@ Adjacency = Literal["empty", "replace", "value"]
 ADJACENCIES: tuple[Adjacency, ...] = ("empty", "replace", "value")
 
 LARGEST_DELTA = 0.01
+TOLERANCE = 1e-9
+"""Relative, for the rounding of epsilon alone."""
 LARGE_EPSILON, LARGEST_EPSILON = 10.0, 1000.0
 
 
@@ -34,6 +36,7 @@ class Budget:
     public; "replace", they become any others; "value", only their values change: who rated what is public."""
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         not_negative(epsilon=self.epsilon, delta=self.delta)
         one_of(UNITS, unit=self.unit)
         one_of(ADJACENCIES, adjacency=self.adjacency)
@@ -59,6 +62,10 @@ class Budget:
     def odds(self) -> float:
         """How often a guesser with even prior odds is right at best."""
         return odds(self.epsilon, self.delta)
+
+    def allows(self, epsilon: float) -> bool:
+        """Say whether an epsilon is within the budget."""
+        return epsilon <= self.epsilon * (1 + TOLERANCE)
 
     def concerns(self, units: int | None = None) -> list[str]:
         """Say what a privacy officer should know; `units` is how many users (or ratings) there are."""

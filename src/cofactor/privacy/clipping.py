@@ -100,17 +100,19 @@ def _room(limit: float, power: int) -> float:
 def checked_limit(name: str, limit: float) -> float:
     """Return the limit, or refuse one that floating point could not keep."""
     positive(**{name: limit})
-    if not SMALLEST <= limit <= LARGEST:
-        raise ConfigError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {limit:g}.")
-    return float(limit)
+    plain = float(limit)
+    if not SMALLEST <= plain <= LARGEST:
+        raise ConfigError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {plain:g}.")
+    return plain
 
 
 def checked_whole_limit(limit: float) -> float:
     """Return a limit for whole numbers, which must be exact in floating point."""
     positive(limit=limit)
-    if limit > 2**53:
-        raise ConfigError(f"limit must be at most 2^53 for whole numbers, got {limit:g}. Use a coarser grid.")
-    return float(limit)
+    plain = float(limit)
+    if plain > 2**53:
+        raise ConfigError(f"limit must be at most 2^53 for whole numbers, got {plain:g}. Use a coarser grid.")
+    return plain
 
 
 def checked_reals(name: str, values: ArrayLike, dimensions: int | None = None) -> Reals:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self, runtime_checkable
 
-from cofactor.config import fraction, one_of, positive, whole
+from cofactor.config import fraction, one_of, plain_numbers, positive, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy.budget import ADJACENCIES, UNITS, Adjacency, Unit
 
-Norm = Literal["l1", "l2", "max"]
-NORMS: tuple[Norm, ...] = ("l1", "l2", "max")
+Norm = Literal["l1", "l2", "max", "choice"]
+NORMS: tuple[Norm, ...] = ("l1", "l2", "max", "choice")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,21 +18,23 @@ class Bound:
     size: float
     """The largest change, in `norm`; for "max", the largest absolute coordinate of one contribution."""
     norm: Norm
-    """"l2", the root of the sum of squares; "l1", the sum of absolute values; "max", every coordinate."""
+    """"l2", the root of the sum of squares; "l1", the sum of absolute values; "max", every coordinate;
+    "choice", one number of a list for each unit."""
     unit: Unit
     """Whose contribution is bounded."""
     adjacency: Adjacency = "empty"
     """Which neighbours: as in `Budget`."""
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         positive(size=self.size)
         one_of(NORMS, norm=self.norm)
         one_of(UNITS, unit=self.unit)
         one_of(ADJACENCIES, adjacency=self.adjacency)
-        if self.norm == "max" and self.adjacency != "replace":
+        if self.norm in ("max", "choice") and self.adjacency != "replace":
             raise ConfigError(
-                "a bound on every coordinate says what a contribution can be replaced with: its adjacency is "
-                f'"replace", got "{self.adjacency}".'
+                f'a bound in norm "{self.norm}" says what a contribution can be replaced with: its adjacency '
+                f'is "replace", got "{self.adjacency}".'
             )
 
 
@@ -80,6 +82,7 @@ class Event:
     """Whether the noise came from SecureRandom."""
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         for name in ("what", "by", "to"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).isprintable():
                 raise ConfigError(f"{name} must be a text on one line.")
@@ -94,7 +97,7 @@ class Event:
 
     def times(self, count: int) -> "Event":
         """Return the same release, made so many times as often."""
-        return replace(self, count=self.count * count)
+        return replace(self, count=self.count * int(count))
 
     def once(self) -> "Event":
         """Return one such release without its story: events that cost the same are equal."""

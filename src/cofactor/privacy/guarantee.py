@@ -9,7 +9,7 @@ from typing import Any
 from cofactor.config import from_table, not_negative, one_of
 from cofactor.errors import ConfigError
 from cofactor.privacy import statement
-from cofactor.privacy.budget import ADJACENCIES, UNITS, Adjacency, Budget, Unit, odds
+from cofactor.privacy.budget import ADJACENCIES, TOLERANCE, UNITS, Adjacency, Budget, Unit, odds
 from cofactor.privacy.entries import RENEWED, Period
 from cofactor.privacy.events import Event
 from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian
@@ -79,6 +79,10 @@ class Guarantee:
             raise ConfigError("a guarantee without epsilon must say why.")
         if self.epsilon is not None and None in (self.delta, self.unit, self.adjacency):
             raise ConfigError("a guarantee with epsilon needs delta, unit and adjacency, too.")
+        allowed = self.budget_epsilon
+        too_much = allowed is not None and (self.epsilon or 0.0) > allowed * (1 + TOLERANCE)
+        if too_much and not self.why_not:
+            raise ConfigError("a guarantee whose epsilon is above its budget cannot hold.")
         if self.secure_noise is False and not self.why_not:
             raise ConfigError("a guarantee with insecure noise cannot hold.")
 
@@ -273,7 +277,7 @@ def _why_not(events: list[Event], epsilon: float, budget: Budget) -> Iterable[st
         )
     if math.isinf(epsilon):
         yield f"No finite epsilon can be proved with delta {budget.delta:g}."
-    elif epsilon > budget.epsilon * (1 + 1e-9):
+    elif not budget.allows(epsilon):
         yield f"Epsilon is above the {budget.epsilon:g} that the budget allows."
 
 

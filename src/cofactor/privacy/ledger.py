@@ -31,9 +31,6 @@ from cofactor.privacy.mechanisms import event_from_table
 if TYPE_CHECKING:
     from cofactor.privacy.accountant import Spent
 
-_TOLERANCE = 1e-9
-"""Relative, for the rounding of epsilon alone."""
-
 Clock = Callable[[], datetime]
 
 
@@ -175,12 +172,14 @@ class Ledger:
         What another process spends meanwhile comes first, and is noticed before the next release.
         """
         wanted = list(events)
+        if not wanted:
+            return  # what is reserved already stays subject to what others have spent since
         for event in wanted:
             _check_readable(event)
         with self._guard:
             self._refresh()
             before = [*self._counted(), *self._still_reserved()]
-            if wanted and not self._within([*before, *wanted]):
+            if not self._within([*before, *wanted]):
                 raise self._refusal(wanted, before)
             for event in wanted:
                 self._reserved[event.once()] += event.count
@@ -263,7 +262,7 @@ class Ledger:
             return False
 
     def _within(self, events: list[Event]) -> bool:
-        return self.cost(events).epsilon <= self.budget.epsilon * (1 + _TOLERANCE)
+        return self.budget.allows(self.cost(events).epsilon)
 
     def _counted(self, *, ever: bool = False) -> list[Event]:
         """Return the releases of the current period, and later ones: a clock set back forgets nothing."""

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import fraction, from_table, positive, whole
-from cofactor.errors import ConfigError
+from cofactor.config import fraction, from_table, plain_numbers, positive, whole
+from cofactor.errors import ConfigError, Refused
 from cofactor.privacy import noise, tables
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound, Event, Norm
@@ -30,6 +30,9 @@ class _Mechanism:
     norm: ClassVar[Norm]
     exact: ClassVar[bool]
     one_unit_per_entry: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
 
     def release(
         self, bounded: Bounded, *, random: Random, what: str, by: str, to: str
@@ -81,6 +84,7 @@ class _Additive(_Mechanism):
     """Size of the noise, divided by the bound."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(noise_multiplier=self.noise_multiplier)
         if not 1e-3 <= self.noise_multiplier <= 1e9:
             raise ConfigError(
@@ -222,6 +226,7 @@ class PoissonBinomial(_Mechanism):
     """The fewest honest participants whose sum may be opened."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole(trials=self.trials, participants=self.participants)
         if self.trials > 1024:
             raise ConfigError(f"trials must be at most 1,024, got {self.trials:,}: more gain nothing.")
@@ -238,6 +243,11 @@ class PoissonBinomial(_Mechanism):
 
     def estimate(self, total: Values, participants: int, bound: Bound) -> NDArray[np.float64]:
         """Return an unbiased estimate of the sum of values from the sum of counts."""
+        if participants < self.participants:
+            raise Refused(
+                f"a sum of {participants:,} participants was opened, where at least {self.participants:,} "
+                "were promised. Nothing may be made of it."
+            )
         scale = bound.size / (self.theta * self.trials)
         return (np.asarray(total, np.float64) - participants * self.trials / 2) * scale
 
@@ -246,7 +256,7 @@ class PoissonBinomial(_Mechanism):
 class _Answer(_Mechanism):
     """Each unit answers for itself and trusts nobody; entry by entry, the array holds different units."""
 
-    norm = "max"
+    norm = "choice"
     exact = True
     one_unit_per_entry = True
 
@@ -256,6 +266,7 @@ class _Answer(_Mechanism):
     """The most that one report says for any answer against any other, in log-odds. No delta."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(epsilon=self.epsilon)
         if not 1e-9 <= self.epsilon <= 64:
             raise ConfigError(f"epsilon must lie between 1e-9 and 64, got {self.epsilon:g}.")
@@ -325,6 +336,6 @@ def event_from_table(table: Mapping[str, Any], where: str) -> Event:
 
 
 def _whole(value: Values) -> Values:
-    if not np.issubdtype(value.dtype, np.integer):
+    if not np.can_cast(value.dtype, np.int64, "safe") or value.dtype == np.bool_:
         raise ConfigError(f"noise in whole numbers needs whole numbers, got {value.dtype}. Round first.")
-    return value
+    return value.astype(np.int64)

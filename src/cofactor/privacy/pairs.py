@@ -129,11 +129,7 @@ def poisson_binomial(participants: int, trials: int, theta: float) -> Pair:
     total = np.arange(max(0, mean - reach), min(tosses, mean + reach) + 1)
     left_out = 2 * math.exp(_NEGLIGIBLE) if len(total) <= tosses else 0.0
     odds = math.log1p(2 * theta) - math.log1p(-2 * theta)
-    weight, moved = np.full(len(total), -np.inf), np.full(len(total), -np.inf)
-    for heads in range(trials + 1):
-        ways = _log_choose(trials, heads) + _log_choose(tosses - trials, total - heads)
-        weight = np.logaddexp(weight, ways)
-        moved = np.logaddexp(moved, ways + (2 * heads - trials) * odds)
+    weight, moved = _mean_odds(total, tosses, trials, 2 * odds)
     alike = _normalised(stats.binom.logpmf(total, tosses, 0.5 - theta))
     return Pair(_normalised(alike + moved - weight), alike, left_out, trials * odds)
 
@@ -188,12 +184,20 @@ def _heads(fair: int, trials: int, odds: float) -> tuple[Floats, Floats]:
     coins = fair + trials
     reach = math.ceil(math.sqrt(-_NEGLIGIBLE * coins / 2)) + trials
     total = np.arange(max(0, coins // 2 - reach), min(coins, coins - coins // 2 + reach) + 1)
-    heads = np.arange(trials + 1)[:, None]
-    ways = _log_choose(trials, heads) + _log_choose(fair, total - heads)
-    given = ways - special.logsumexp(ways, axis=0)
     law = stats.binom.logpmf(total, coins, 0.5) - trials * math.log(math.cosh(odds / 2))
-    bend = (heads - trials / 2) * odds
-    return law + special.logsumexp(given + bend, axis=0), law + special.logsumexp(given - bend, axis=0)
+    weight, up = _mean_odds(total, coins, trials, odds)
+    _, down = _mean_odds(total, coins, trials, -odds)
+    return law + up - weight, law + down - weight
+
+
+def _mean_odds(total: Any, coins: int, trials: int, odds: float) -> tuple[Floats, Floats]:
+    """Return, for each number of heads, the log of how many ways there are, and of these weighted by odds."""
+    weight, moved = np.full(len(total), -np.inf), np.full(len(total), -np.inf)
+    for heads in range(trials + 1):
+        ways = _log_choose(trials, heads) + _log_choose(coins - trials, total - heads)
+        weight = np.logaddexp(weight, ways)
+        moved = np.logaddexp(moved, ways + (heads - trials / 2) * odds)
+    return weight, moved
 
 
 def _log_choose(of: int, chosen: Any) -> Any:

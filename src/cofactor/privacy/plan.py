@@ -37,7 +37,7 @@ class Plan:
     @property
     def holds(self) -> bool:
         """Whether the schedule keeps within the budget."""
-        return self.spent.epsilon <= self.budget.epsilon
+        return self.budget.allows(self.spent.epsilon)
 
     @property
     def odds(self) -> float:
@@ -157,7 +157,7 @@ def _signal_to_noise(release: Release, schedule: Schedule) -> float | None:
     if isinstance(mechanism, PoissonBinomial):
         # Tosses have variance 1/4, and each participant moves their mean by theta at most.
         return 2 * mechanism.theta * math.sqrt(mechanism.participants * mechanism.trials) * sums
-    if schedule.users is None or release.bound.norm == "max":
+    if schedule.users is None or release.bound.norm in ("max", "choice"):
         return None
     spread = release.dimension if release.bound.norm == "l1" else math.sqrt(release.dimension)
     multiplier: float = mechanism.noise_multiplier
@@ -173,7 +173,7 @@ def _crowd(mechanism: Any, schedule: Schedule) -> float:
 
 def _budget_warnings(schedule: Schedule, budget: Budget, total: Spent) -> list[str]:
     found = budget.concerns(schedule.users if budget.unit == "user" else None)
-    if total.epsilon > budget.epsilon:
+    if not budget.allows(total.epsilon):
         found.append(f"epsilon {total.epsilon:.4g} is above the budget of {budget.epsilon:g}.")
     elif total.epsilon < 0.99 * budget.epsilon:
         found.append(f"only epsilon {rounded_up(total.epsilon)} of {budget.epsilon:g} is spent.")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from cofactor.config import whole
+from cofactor.config import plain_numbers, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy.events import Bound, Event, Mechanism
 
@@ -25,6 +25,7 @@ class Release:
     """Size of one number on the wire."""
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         whole(dimension=self.dimension, times=self.times)
         self.mechanism.check(self.bound)
 
@@ -44,6 +45,7 @@ class Schedule:
     """How many users there are at all parties together, if that is public."""
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         whole(rounds=self.rounds, parties=self.parties, users=self.users)
         if not self.releases or not all(isinstance(release, Release) for release in self.releases):
             raise ConfigError("a schedule needs at least one Release.")

@@ -86,7 +86,7 @@ def difference(release: Release, bound: Bound, pair: Neighbours) -> float:
     first, second = (_value(release, bound, units) for units in pair.datasets)
     if first.shape != second.shape or not (np.isfinite(first).all() and np.isfinite(second).all()):
         return math.inf
-    if bound.norm == "max":
+    if bound.norm in ("max", "choice"):
         return float(np.abs(np.stack([first, second])).max(initial=0))
     change = np.abs(first - second)
     return float(change.sum() if bound.norm == "l1" else np.sqrt(np.square(change).sum()))

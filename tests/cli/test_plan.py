@@ -59,3 +59,17 @@ def test_every_mechanism_can_be_planned(cofactor: Command) -> None:
     for name in MECHANISMS:
         done = cofactor(*BASE, "--epsilon", 1, "--mechanism", name, "--users", 1000, "--bound", 5, "--json")
         assert 0.99 <= done.json["epsilon"] <= 1, name
+
+
+def test_each_partys_users_hide_each_other_only(cofactor: Command) -> None:
+    crowd = ("--mechanism", "poisson-binomial", "--users", 900, "--parties", 3, "--epsilon", 1)
+    apart = cofactor(*BASE, *crowd, "--json").json["releases"][0]["mechanism"]
+    together = cofactor(*BASE, *crowd, "--shared-users", "--json").json["releases"][0]["mechanism"]
+    assert (apart["participants"], together["participants"]) == (300, 900)
+
+
+def test_a_rating_is_at_one_party_even_if_its_user_is_at_several(cofactor: Command) -> None:
+    words = ("--noise-multiplier", 10, "--parties", 4, "--shared-users", "--json")
+    alone = cofactor(*BASE, "--noise-multiplier", 10, "--json").json["epsilon"]
+    assert cofactor(*BASE, *words, "--unit", "rating").json["epsilon"] == alone
+    assert cofactor(*BASE, *words, "--unit", "user").json["epsilon"] > 1.5 * alone

@@ -2,6 +2,7 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,3 +93,8 @@ def test_budget_reads_as_one_line_with_all_that_it_promises() -> None:
     line = str(budget(adjacency="replace"))
     assert all(word in line for word in ("epsilon 2", "delta 1e-06", "user", "replace"))
     assert "\n" not in line
+
+
+def test_numpy_numbers_become_plain_ones() -> None:
+    found = budget(epsilon=np.float32(2), delta=np.float64(1e-6))
+    assert (type(found.epsilon), type(found.delta)) == (float, float)

@@ -156,3 +156,12 @@ def test_search_ends_where_no_factor_spends_the_budget_closely(
     factor = made.releases[0].mechanism.noise_multiplier / noise.noise_multiplier  # type: ignore[attr-defined]
     less = planned.scaled(factor * (1 - 1.01 * 10.0 ** (math.floor(np.log10(factor)) - 3) / factor))
     assert cost(made, allowed) >= 0.99 * epsilon or cost(less, allowed) > epsilon
+
+
+def test_a_mechanism_at_the_end_of_its_range_gets_its_least_noise() -> None:
+    allowed = budget(9.0)
+    found = calibrated(schedule(SampledGaussian(sampling=1e-9), rounds=1), allowed)
+    assert cost(found, allowed) <= 9.0
+    [mechanism] = [each.mechanism for each in found.releases]
+    assert isinstance(mechanism, SampledGaussian)
+    assert mechanism.noise_multiplier < 0.01

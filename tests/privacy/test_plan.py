@@ -5,12 +5,13 @@ import math
 
 import pytest
 
-from cofactor.errors import PrivacyWarning, Refused
+from cofactor.errors import ConfigError, PrivacyWarning, Refused
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.budget import Adjacency, Budget
 from cofactor.privacy.events import Bound
 from cofactor.privacy.mechanisms import (
     AnyMechanism,
+    DiscreteLaplace,
     Gaussian,
     Laplace,
     PoissonBinomial,
@@ -84,6 +85,20 @@ def test_traffic_counts_messages_both_ways_and_not_local_steps() -> None:
 def test_signal_is_at_most_the_sum_of_all_bounds_over_the_norm_of_the_noise() -> None:
     stated = schedule(Gaussian(noise_multiplier=4.0), rounds=1, parties=1, users=400, dimension=25)
     assert plan(stated, BUDGET, keep_noise=True).signal_to_noise == (400 * 1.5 / (4.0 * 1.5 * 5),)
+
+
+def test_signal_adds_up_over_sums_and_their_noise_by_the_root() -> None:
+    one = schedule(Gaussian(noise_multiplier=4.0), rounds=1, parties=1, users=400, dimension=25)
+    many = schedule(Gaussian(noise_multiplier=4.0), rounds=3, times=5, parties=4, users=1600, dimension=25)
+    [alone], [together] = (plan(each, BUDGET, keep_noise=True).signal_to_noise for each in (one, many))
+    assert alone is not None
+    assert together == pytest.approx(alone * math.sqrt(3 * 5 * 4))
+
+
+def test_noise_that_cannot_be_drawn_is_refused_beforehand() -> None:
+    with pytest.raises(ConfigError, match=r"steps of the grid, and at most 16,384.*coarser grid"):
+        plan(schedule(DiscreteLaplace(), size=20_000.0), BUDGET)
+    assert plan(schedule(DiscreteLaplace(), size=20.0), BUDGET).holds
 
 
 def test_noise_that_drowns_everything_is_warned_about() -> None:

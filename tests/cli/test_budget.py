@@ -157,7 +157,7 @@ MISTAKES: list[tuple[str, int, str]] = [
         r"per must be one of month, year",
     ),
     ("budget north.csv --epsilon 2 --delta 1e-6 --unit user --adjacency x", 2, r"adjacency must be one of"),
-    ("budget north.csv --epsilon two --delta 1e-6 --unit user", 2, r"'--epsilon'.*number"),
+    ("budget north.csv --epsilon two --delta 1e-6 --unit user", 2, r"'--epsilon'.*(number|float)"),
     ("budget", 2, r"Missing argument"),
 ]
 

@@ -73,3 +73,9 @@ def test_a_rating_is_at_one_party_even_if_its_user_is_at_several(cofactor: Comma
     alone = cofactor(*BASE, "--noise-multiplier", 10, "--json").json["epsilon"]
     assert cofactor(*BASE, *words, "--unit", "rating").json["epsilon"] == alone
     assert cofactor(*BASE, *words, "--unit", "user").json["epsilon"] > 1.5 * alone
+
+
+def test_noise_that_proves_nothing_is_null_for_programs(cofactor: Command) -> None:
+    done = cofactor(*BASE, "--noise-multiplier", 0.01, "--epsilon", 2, "--json")
+    assert (done.code, done.json["epsilon"], done.json["by_round"][0]["epsilon"]) == (1, None, None)
+    assert "epsilon inf" in cofactor(*BASE, "--noise-multiplier", 0.01, "--epsilon", 2).out

@@ -157,6 +157,8 @@ def _facts(ledger: "Ledger", path: Path) -> dict[str, Any]:
 
 def _runs(ledger: "Ledger") -> list[dict[str, Any]]:
     """Return each run with what it cost by itself; all together cost less than the sum."""
+    from cofactor.privacy.figures import finite
+
     runs: dict[str, list[Any]] = {}
     for entry in ledger.entries:
         if entry.event is not None:
@@ -167,7 +169,7 @@ def _runs(ledger: "Ledger") -> list[dict[str, Any]]:
             "from": entries[0].time.isoformat(),
             "to": entries[-1].time.isoformat(),
             "releases": sum(entry.event.count for entry in entries),
-            "epsilon": _finite(ledger.cost(entry.event for entry in entries).epsilon),
+            "epsilon": finite(ledger.cost(entry.event for entry in entries).epsilon),
             "secure_noise": all(entry.event.secure for entry in entries),
         }
         for name, entries in runs.items()
@@ -175,11 +177,13 @@ def _runs(ledger: "Ledger") -> list[dict[str, Any]]:
 
 
 def _numbers(spent: "Spent") -> dict[str, Any]:
+    from cofactor.privacy.figures import finite
+
     return {
-        "epsilon": _finite(spent.epsilon),
+        "epsilon": finite(spent.epsilon),
         "delta": spent.delta,
         "method": spent.method,
-        "renyi": _finite(spent.renyi),
+        "renyi": finite(spent.renyi),
     }
 
 
@@ -223,10 +227,6 @@ def _up(epsilon: float | None) -> str:
 
 def _down(epsilon: float) -> str:
     return f"{math.floor(epsilon * 1000) / 1000:g}"
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _example(data: Path) -> str:

@@ -1,5 +1,6 @@
 """Numbers as they are printed: rounded up, never towards a better promise than was made."""
 
+import math
 from decimal import ROUND_CEILING, Context, Decimal
 
 
@@ -17,3 +18,8 @@ def percent(share: float) -> str:
         if written < 100:
             return f"{written}%"
     return "100%"
+
+
+def finite(value: float) -> float | None:
+    """Return the number for JSON, which knows no infinity."""
+    return value if math.isfinite(value) else None

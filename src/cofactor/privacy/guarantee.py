@@ -12,6 +12,7 @@ from cofactor.privacy import statement
 from cofactor.privacy.budget import ADJACENCIES, TOLERANCE, UNITS, Adjacency, Budget, Unit, odds
 from cofactor.privacy.entries import RENEWED, Period
 from cofactor.privacy.events import Event
+from cofactor.privacy.figures import finite
 from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian
 
 EVERYONE = ("everyone who sees what was released",)
@@ -121,7 +122,7 @@ class Guarantee:
         total = compose(released, budget.delta, unit=budget.unit, adjacency=budget.adjacency)
         apart = () if shared_units or len(parties) < 2 else (apart_from_each_other(parties),)
         return cls(
-            epsilon=_finite(total.epsilon),
+            epsilon=finite(total.epsilon),
             delta=budget.delta,
             unit=budget.unit,
             adjacency=budget.adjacency,
@@ -137,7 +138,7 @@ class Guarantee:
             why_not=tuple(_why_not(released, total.epsilon, budget)),
             warnings=tuple(budget.concerns(units)),
             accountant=f"{total.method}, dp-accounting {version('dp-accounting')}",
-            renyi=_finite(total.renyi),
+            renyi=finite(total.renyi),
             secure_noise=all(event.secure for event in released) if released else None,
         )
 
@@ -279,7 +280,3 @@ def _why_not(events: list[Event], epsilon: float, budget: Budget) -> Iterable[st
         yield f"No finite epsilon can be proved with delta {budget.delta:g}."
     elif not budget.allows(epsilon):
         yield f"Epsilon is above the {budget.epsilon:g} that the budget allows."
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

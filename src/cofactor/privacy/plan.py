@@ -9,7 +9,7 @@ from cofactor.errors import ConfigError, Refused
 from cofactor.privacy.accountant import Spent, spent
 from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
 from cofactor.privacy.calibrate import calibrated
-from cofactor.privacy.figures import percent, rounded_up
+from cofactor.privacy.figures import finite, percent, rounded_up
 from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian
 from cofactor.privacy.schedule import Release, Schedule
 
@@ -54,7 +54,7 @@ class Plan:
         return {
             "holds": self.holds,
             "budget": as_table(self.budget),
-            "epsilon": self.spent.epsilon if math.isfinite(self.spent.epsilon) else None,
+            "epsilon": finite(self.spent.epsilon),
             "delta": self.spent.delta,
             "odds": self.odds,
             "accountant": self.spent.method,
@@ -64,7 +64,7 @@ class Plan:
                 {"what": release.what, "mechanism": _table(release), "signal_to_noise": ratio}
                 for release, ratio in zip(self.schedule.releases, self.signal_to_noise, strict=True)
             ],
-            "by_round": [{"round": number, "epsilon": epsilon} for number, epsilon in self.by_round],
+            "by_round": [{"round": number, "epsilon": finite(epsilon)} for number, epsilon in self.by_round],
             "bytes_per_round": self.bytes_per_round,
             "total_bytes": self.total_bytes,
             "warnings": list(self.warnings),

@@ -44,6 +44,7 @@ def _calibrate() -> float:
         what="gradients",
         mechanism=SampledGaussian(sampling=SAMPLING),
         bound=Bound(size=2.5, norm="l2", unit="user"),
+        dimension=1,
     )
     [made] = calibrated(Schedule(releases=(release,), rounds=STEPS), BUDGET).releases
     assert isinstance(made.mechanism, SampledGaussian)

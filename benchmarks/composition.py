@@ -49,6 +49,7 @@ def together(epsilon: float, parties: int) -> float:
         what="gradients",
         mechanism=SampledGaussian(sampling=SAMPLING),
         bound=Bound(size=2.5, norm="l2", unit="user"),
+        dimension=1,
     )
     alone = Schedule(releases=(release,), rounds=STEPS)
     made = calibrated(alone, Budget(epsilon=epsilon, delta=DELTA, unit="user"))

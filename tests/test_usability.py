@@ -93,9 +93,14 @@ MISTAKES: list[tuple[str, int, str]] = [
         r"--sampling .*gaussian mechanism only",
     ),
     (
-        "plan --rounds 10 --delta 1e-6 --epsilon 1 --mechanism poisson-binomial",
+        "plan --rounds 10 --delta 1e-6 --epsilon 1 --mechanism poisson-binomial --numbers 9",
         2,
         r"poisson-binomial needs --users",
+    ),
+    (
+        "plan --rounds 10 --delta 1e-6 --epsilon 1 --mechanism poisson-binomial --users 9",
+        2,
+        r"poisson-binomial needs --numbers",
     ),
     (
         "plan --rounds 10 --delta 1e-6 --epsilon 1 --mechanism skellam --bound .5",

@@ -57,12 +57,24 @@ def test_every_mechanism_can_be_planned(cofactor: Command) -> None:
     from cofactor.cli.plan import MECHANISMS
 
     for name in MECHANISMS:
-        done = cofactor(*BASE, "--epsilon", 1, "--mechanism", name, "--users", 1000, "--bound", 5, "--json")
+        crowd = ("--users", 1000, "--numbers", 1, "--bound", 5)
+        done = cofactor(*BASE, "--epsilon", 1, "--mechanism", name, *crowd, "--json")
         assert 0.99 <= done.json["epsilon"] <= 1, name
 
 
 def test_each_partys_users_hide_each_other_only(cofactor: Command) -> None:
-    crowd = ("--mechanism", "poisson-binomial", "--users", 900, "--parties", 3, "--epsilon", 1)
+    crowd = (
+        "--mechanism",
+        "poisson-binomial",
+        "--users",
+        900,
+        "--numbers",
+        9,
+        "--parties",
+        3,
+        "--epsilon",
+        1,
+    )
     apart = cofactor(*BASE, *crowd, "--json").json["releases"][0]["mechanism"]
     together = cofactor(*BASE, *crowd, "--shared-users", "--json").json["releases"][0]["mechanism"]
     assert (apart["participants"], together["participants"]) == (300, 900)

@@ -122,6 +122,7 @@ def test_bound_that_proves_nothing_for_the_budget_is_refused() -> None:
         what="sums",
         mechanism=Gaussian(),
         bound=Bound(size=2.0, norm="l2", unit="user", adjacency="value"),
+        dimension=1,
     )
     with pytest.raises(Refused, match="proves nothing"):
         calibrated(Schedule(releases=(values_only,), rounds=1), budget(1.0))

@@ -16,7 +16,10 @@ ITEMS = Release(
     times=3,
 )
 BIASES = Release(
-    what="biases", mechanism=Laplace(noise_multiplier=6.0), bound=Bound(size=4.0, norm="l1", unit="user")
+    what="biases",
+    mechanism=Laplace(noise_multiplier=6.0),
+    bound=Bound(size=4.0, norm="l1", unit="user"),
+    dimension=1,
 )
 SCHEDULE = Schedule(releases=(ITEMS, BIASES), rounds=5, parties=4)
 

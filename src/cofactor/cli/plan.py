@@ -30,7 +30,9 @@ def plan(
         float | None, typer.Option(help="Probability with which each user takes part in a step, in secret.")
     ] = None,
     steps: Annotated[int, typer.Option(help="Noisy steps in each round.")] = 1,
-    numbers: Annotated[int, typer.Option(help="How many numbers a message holds.")] = 1,
+    numbers: Annotated[
+        int | None, typer.Option(help="How many numbers a message holds; 1 if left out.")
+    ] = None,
     parties: Annotated[int, typer.Option(help="How many parties.")] = 1,
     shared_users: Annotated[
         bool, typer.Option("--shared-users", help="Parties hold parts of the same users (vertical).")
@@ -63,6 +65,8 @@ def plan(
             "give --epsilon to learn the noise, or --noise-multiplier to learn the epsilon (--theta with "
             "poisson-binomial)."
         )
+    if mechanism == "poisson-binomial" and numbers is None:
+        raise ConfigError("poisson-binomial needs --numbers: each number of a message costs.")
     participants = users // parties if users is not None and not shared_users else users
     chosen = _mechanism(mechanism, noise, sampling=sampling, trials=trials, participants=participants)
     release = Release(
@@ -74,7 +78,7 @@ def plan(
             unit=about["unit"],
             adjacency="replace" if chosen.norm in ("max", "choice") else "empty",
         ),
-        dimension=numbers,
+        dimension=1 if numbers is None else numbers,
         times=steps,
     )
     schedule = Schedule(

@@ -17,8 +17,8 @@ class Release:
     """How noise is added. Noise is relative: calibration scales that of all releases alike."""
     bound: Bound
     """The most that one unit can change."""
-    dimension: int = 1
-    """How many numbers a message holds."""
+    dimension: int
+    """How many numbers a message holds. Each of them costs, where noise is for every coordinate."""
     times: int = 1
     """How often in each round the data are asked: local steps, each with noise of its own."""
     bytes_per_number: float = 4.0

@@ -2,12 +2,12 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.evaluate.conftest import World
 
 from cofactor.evaluate.metrics import errors, measure
 from cofactor.evaluate.ranking import ranking
 from cofactor.evaluate.rating_errors import by_activity
 from cofactor.factors.baselines import GlobalMean, Popularity
+from tests.evaluate.conftest import World
 
 
 def test_one_call_gives_what_the_parts_give(world: World) -> None:

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, ndcg_score
-from tests.evaluate.conftest import World
 
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, DataError
@@ -21,6 +20,7 @@ from cofactor.evaluate.ranking import (
     recall_at,
     top_lists,
 )
+from tests.evaluate.conftest import World
 
 K = 10
 

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.metrics import mean_absolute_error, mean_squared_error, root_mean_squared_error
-from tests.evaluate.conftest import World
 
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
@@ -18,6 +17,7 @@ from cofactor.evaluate.rating_errors import (
     rmse,
     rmse_by_user,
 )
+from tests.evaluate.conftest import World
 
 
 def test_errors_by_hand() -> None:

@@ -1,7 +1,6 @@
 """What is composed, for whom, and the ends of what floating point and memory allow."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -10,10 +9,10 @@ import pytest
 from dp_accounting.pld import PLDAccountant
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import optimize, stats
+from scipy import stats
 
 from cofactor.errors import Refused
-from cofactor.privacy.accountant import Spent, spent, spent_apart, steps_between
+from cofactor.privacy.accountant import spent, spent_apart, steps_between
 from cofactor.privacy.budget import Adjacency, Unit
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.mechanisms import (
@@ -28,47 +27,9 @@ from cofactor.privacy.mechanisms import (
     Skellam,
     UnaryEncoding,
 )
+from tests.privacy.making import NOISES, SIZE, cost, epsilon_where, event, gaussian_delta
 
-SIZE = 2.5
-"""No reference below knows about this sensitivity: only the ratio of noise to bound may count."""
 EMPTIED = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
-
-
-def event(mechanism: Any, *, size: float = SIZE, unit: Unit = "user", **changes: Any) -> Event:
-    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
-    bound = Bound(size=size, norm=mechanism.norm, unit=unit, adjacency=adjacency)
-    fixed: dict[str, Any] = {"what": "sums", "by": "north", "to": "coordinator"}
-    return Event(**fixed | {"mechanism": mechanism, "bound": bound} | changes)
-
-
-def cost(*events: Event, delta: float = 1e-6, adjacency: Adjacency = "empty") -> Spent:
-    return spent(events, delta, unit="user", adjacency=adjacency)
-
-
-def epsilon_where(delta_of: Callable[[float], float], delta: float) -> float:
-    """Return where a falling curve crosses delta."""
-    if delta_of(0.0) <= delta:
-        return 0.0
-    top = 1.0
-    while delta_of(top) > delta:
-        top *= 2
-    return float(optimize.brentq(lambda epsilon: delta_of(epsilon) - delta, 0, top, xtol=1e-12))
-
-
-def gaussian_delta(epsilon: float, multiplier: float) -> float:
-    """Balle and Wang 2018, Theorem 8, for sensitivity 1."""
-    a, b = 1 / (2 * multiplier), epsilon * multiplier
-    return float(stats.norm.cdf(a - b) - math.exp(epsilon + stats.norm.logcdf(-a - b)))
-
-
-NOISES = (
-    Gaussian(noise_multiplier=1.5),
-    SampledGaussian(noise_multiplier=0.8, sampling=0.05),
-    Laplace(noise_multiplier=1.2),
-    DiscreteLaplace(noise_multiplier=2.0),
-    DiscreteGaussian(noise_multiplier=1.5),
-    Skellam(noise_multiplier=2.0),
-)
 
 
 def test_parties_and_mechanisms_compose_into_one() -> None:

@@ -24,6 +24,7 @@ from cofactor.privacy.mechanisms import (
     UnaryEncoding,
 )
 from cofactor.privacy.schedule import Release, Schedule
+from tests.privacy.making import bound_for
 
 PURE = (Laplace(), DiscreteLaplace(noise_multiplier=3.0), RandomizedResponse(choices=5, epsilon=1.0))
 NOISES: tuple[Any, ...] = (
@@ -38,8 +39,7 @@ NOISES: tuple[Any, ...] = (
 
 
 def release(mechanism: Any, dimension: int = 1) -> Release:
-    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
-    bound = Bound(size=3.5, norm=mechanism.norm, unit="user", adjacency=adjacency)
+    bound = bound_for(mechanism, size=3.5)
     return Release(what="sums", mechanism=mechanism, bound=bound, dimension=dimension)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cofactor.errors import ConfigError
 from cofactor.privacy import accountant
 from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
-from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.events import Event
 from cofactor.privacy.figures import percent, rounded_up
 from cofactor.privacy.guarantee import Assumption, Guarantee
 from cofactor.privacy.mechanisms import (
@@ -23,14 +23,14 @@ from cofactor.privacy.mechanisms import (
     RandomizedResponse,
     SampledGaussian,
 )
+from tests.privacy.making import bound_for
 
 BUDGET = Budget(epsilon=2.0, delta=1e-6, unit="user")
 EXACT = Budget(epsilon=2.0, delta=0.0, unit="user")
 
 
 def event(mechanism: Any, *, count: int = 1, secure: bool = True, by: str = "north") -> Event:
-    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
-    bound = Bound(size=1.0, norm=mechanism.norm, unit="user", adjacency=adjacency)
+    bound = bound_for(mechanism, size=1.0)
     return Event(
         what="item sums",
         by=by,

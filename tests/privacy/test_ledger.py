@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from cofactor.errors import BudgetExceeded, CofactorError, ConfigError, LedgerError, Refused
 from cofactor.privacy import accountant, chain
-from cofactor.privacy.budget import Adjacency, Budget
+from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Bound, Event, Norm
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.mechanisms import Gaussian, Laplace, PoissonBinomial, SampledGaussian
+from tests.privacy.making import bound_for
 
 L1 = Bound(size=3.0, norm="l1", unit="user")
 L2 = Bound(size=3.0, norm="l2", unit="user")
@@ -381,8 +382,7 @@ def test_numbers_from_numpy_are_written_as_plain_ones(path: Path) -> None:
     ids=lambda mechanism: type(mechanism).__name__,
 )
 def test_every_event_comes_back_as_it_was(mechanism: Any, path: Path) -> None:
-    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
-    bound = Bound(size=1.5, norm=mechanism.norm, unit="user", adjacency=adjacency)
+    bound = bound_for(mechanism, size=1.5)
     event = Event(
         what="ünïcode ☃", by="", to="x 'y'", mechanism=mechanism, bound=bound, slack=1e-12, secure=False
     )

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from scipy import integrate, optimize, signal, stats
 
 from cofactor.privacy import pairs
-from cofactor.privacy.accountant import Spent, spent
-from cofactor.privacy.budget import Adjacency, Unit
-from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.budget import Adjacency
 from cofactor.privacy.losses import loss_of
 from cofactor.privacy.mechanisms import (
     DiscreteGaussian,
@@ -31,40 +29,12 @@ from cofactor.privacy.mechanisms import (
     Skellam,
     UnaryEncoding,
 )
+from tests.privacy.making import NOISES, SIZE, cost, epsilon_where, event, gaussian_delta
 
-SIZE = 2.5
-"""No reference below knows about this sensitivity: only the ratio of noise to bound may count."""
 EMPTIED = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
 
 
-def event(mechanism: Any, *, size: float = SIZE, unit: Unit = "user", **changes: Any) -> Event:
-    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
-    bound = Bound(size=size, norm=mechanism.norm, unit=unit, adjacency=adjacency)
-    fixed: dict[str, Any] = {"what": "sums", "by": "north", "to": "coordinator"}
-    return Event(**fixed | {"mechanism": mechanism, "bound": bound} | changes)
-
-
-def cost(*events: Event, delta: float = 1e-6, adjacency: Adjacency = "empty") -> Spent:
-    return spent(events, delta, unit="user", adjacency=adjacency)
-
-
-def epsilon_where(delta_of: Callable[[float], float], delta: float) -> float:
-    """Return where a falling curve crosses delta."""
-    if delta_of(0.0) <= delta:
-        return 0.0
-    top = 1.0
-    while delta_of(top) > delta:
-        top *= 2
-    return float(optimize.brentq(lambda epsilon: delta_of(epsilon) - delta, 0, top, xtol=1e-12))
-
-
 # Gaussian.
-
-
-def gaussian_delta(epsilon: float, multiplier: float) -> float:
-    """Balle and Wang 2018, Theorem 8, for sensitivity 1."""
-    a, b = 1 / (2 * multiplier), epsilon * multiplier
-    return float(stats.norm.cdf(a - b) - math.exp(epsilon + stats.norm.logcdf(-a - b)))
 
 
 @pytest.mark.parametrize("multiplier", [0.7, 1.0, 4.0, 30.0])
@@ -84,16 +54,6 @@ def test_replacing_doubles_the_bound_of_emptying(multiplier: float) -> None:
     stated = event(Gaussian(noise_multiplier=multiplier / 2), size=2 * SIZE)
     stated = replace(stated, bound=replace(stated.bound, adjacency="replace"))
     assert cost(stated, adjacency="replace").epsilon == pytest.approx(replaced.epsilon)
-
-
-NOISES = (
-    Gaussian(noise_multiplier=1.5),
-    SampledGaussian(noise_multiplier=0.8, sampling=0.05),
-    Laplace(noise_multiplier=1.2),
-    DiscreteLaplace(noise_multiplier=2.0),
-    DiscreteGaussian(noise_multiplier=1.5),
-    Skellam(noise_multiplier=2.0),
-)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)

@@ -11,7 +11,6 @@ from cofactor.config import as_table
 from cofactor.errors import ConfigError, Refused
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.bounding import Bounded, whole_vector
-from cofactor.privacy.budget import Adjacency
 from cofactor.privacy.events import Bound, Norm
 from cofactor.privacy.mechanisms import (
     AnyMechanism,
@@ -27,6 +26,7 @@ from cofactor.privacy.mechanisms import (
     event_from_table,
 )
 from cofactor.randomness import InsecureRandom, SecureRandom
+from tests.privacy.making import bound_for
 
 ADDITIVE: list[Any] = [Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, Skellam]
 EVERY: list[AnyMechanism] = [
@@ -46,8 +46,7 @@ SIGMAS = 5.5
 def bounded(mechanism: AnyMechanism, value: Any = None, size: float = 3.0) -> Bounded:
     whole = mechanism.exact
     value = np.full(1000, 1 if whole else 0.5) if value is None else value
-    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
-    return Bounded(value=value, bound=Bound(size=size, norm=mechanism.norm, unit="user", adjacency=adjacency))
+    return Bounded(value=value, bound=bound_for(mechanism, size=size))
 
 
 @pytest.mark.parametrize("mechanism", EVERY, ids=str)

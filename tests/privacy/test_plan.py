@@ -7,8 +7,7 @@ import pytest
 
 from cofactor.errors import ConfigError, PrivacyWarning, Refused
 from cofactor.privacy.accountant import spent
-from cofactor.privacy.budget import Adjacency, Budget
-from cofactor.privacy.events import Bound
+from cofactor.privacy.budget import Budget
 from cofactor.privacy.mechanisms import (
     AnyMechanism,
     DiscreteLaplace,
@@ -20,6 +19,7 @@ from cofactor.privacy.mechanisms import (
 )
 from cofactor.privacy.plan import needed, plan
 from cofactor.privacy.schedule import Release, Schedule
+from tests.privacy.making import bound_for
 
 BUDGET = Budget(epsilon=2.0, delta=1e-6, unit="user")
 
@@ -36,8 +36,7 @@ def schedule(
     users: int | None = 30_000,
 ) -> Schedule:
     mechanism = mechanism or Gaussian()
-    adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
-    bound = Bound(size=size, norm=mechanism.norm, unit="user", adjacency=adjacency)
+    bound = bound_for(mechanism, size=size)
     release = Release(what="gradients", mechanism=mechanism, bound=bound, dimension=dimension, times=times)
     return Schedule(
         releases=(release,), rounds=rounds, parties=parties, shared_units=shared_units, users=users

@@ -1,7 +1,7 @@
 """Progress is a callback of frozen events; who listens decides how it looks."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,8 @@ class Progress:
     steps: int
     note: str = ""
     """A few words about this step, such as a loss."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """The same in numbers, by name, for programs: "epsilon", "bytes"."""
 
 
 Listener = Callable[[Progress], None]

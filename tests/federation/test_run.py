@@ -8,7 +8,8 @@ import pytest
 from cofactor.data.ratings import Ratings
 from cofactor.errors import RunError
 from cofactor.factors.baselines import UserItemBias
-from cofactor.federation.run import DataFacts, Run, check_free, read_facts
+from cofactor.federation.folder import check_free, read_facts
+from cofactor.federation.run import DataFacts, Run
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Progress
 

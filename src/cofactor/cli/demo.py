@@ -21,7 +21,7 @@ def demo(
     from cofactor.data.split import by_fraction
     from cofactor.data.synthetic import like
     from cofactor.evaluate.compare import compare
-    from cofactor.federation.run import check_free
+    from cofactor.federation.folder import check_free
     from cofactor.recipes.pooled import Pooled
     from cofactor.recipes.train import train
 

@@ -8,7 +8,7 @@ from cofactor.cli.text import RED, print_json, print_line, print_scores
 
 def show(run: options.RunFolder, json: options.Json = False) -> None:
     """Show what a run is, how it was made and how well it does."""
-    from cofactor.federation.run import read_facts
+    from cofactor.federation.folder import read_facts
 
     facts = read_facts(run)
     if json:

@@ -59,7 +59,7 @@ def train(
     """Train a model on a file of ratings and save the run."""
     from cofactor.data.duplicates import Duplicates
     from cofactor.data.files import read_ratings
-    from cofactor.federation.run import check_free
+    from cofactor.federation.folder import check_free
     from cofactor.recipes.train import train as run_recipe
 
     one_of(("pooled",), recipe=recipe)

@@ -14,7 +14,7 @@ from cofactor.config import whole
 from cofactor.data.grouping import Index, Offsets, Values
 from cofactor.data.ids import Id, Ids, find_row
 from cofactor.data.ratings import Ratings, Scale
-from cofactor.errors import DataError, RunError
+from cofactor.errors import DataError, RunError, UnknownId
 
 FORMAT = 1
 
@@ -83,6 +83,14 @@ class Factors:
     def item_row(self, item: Id) -> int:
         """Return the row number of an item's id."""
         return find_row(self._item_rows, item, "item")
+
+    def knows(self, user: Id) -> bool:
+        """Say whether the model has met a user."""
+        try:
+            self.user_row(user)
+        except UnknownId:
+            return False
+        return True
 
     def predict(self, user: Id, items: Sequence[Id]) -> Values:
         """Predict one user's ratings of some items."""

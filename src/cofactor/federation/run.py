@@ -1,27 +1,22 @@
-"""`Run`: the immutable result of training, and its folder, which is all that anybody reads later."""
+"""`Run`: the immutable result of training, and what its folder holds."""
 
 import json
-import os
 import platform
-import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from cofactor.data.ids import Id
 from cofactor.data.ratings import Ratings
-from cofactor.errors import ConfigError, RunError
-from cofactor.factors.model import Factors
+from cofactor.errors import ConfigError, RunError, UnknownId
+from cofactor.factors.model import Factors, Recommendation
+from cofactor.federation.folder import FORMAT, read_facts, write_whole
+from cofactor.federation.halves import Split
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Progress
-
-FORMAT = 1
-"""Version of the run folder's layout; docs/run-folder.md describes it."""
-
-_FACTS = ("created", "seconds", "recipe", "seed", "data", "guarantee", "scores")
 
 NOT_PRIVATE = Guarantee.nothing("Not private: the ratings were pooled in one place and no noise was added.")
 
@@ -43,10 +38,43 @@ class DataFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """What training produced: the model, how it was made, and what may be said about it."""
+class PartyFacts:
+    """One party of a run, in public numbers."""
 
-    model: Factors
+    users: int
+    items: int
+    ratings: int
+    bytes_sent: int = 0
+    epsilon: float | None = None
+    """What its own releases cost: what it loses even if the coordinator and all other parties collude."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Together:
+    """What a run of several parties keeps besides its models."""
+
+    split: Split
+    session: str
+    """The name under which the ledgers know it."""
+    simulated: bool
+    """Whether one file was dealt out to make-believe parties."""
+    budget: Mapping[str, Any] | None
+    parties: Mapping[str, PartyFacts]
+    rounds: int
+    traffic: int
+    """Bytes of all messages, both ways."""
+    transcript: bytes = b""
+    """The file: who saw what."""
+    ledgers: Mapping[str, bytes] = field(default_factory=dict)
+    """By party, a copy of its ledger as it was when the run ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What training produced: models, how they were made, and what may be said about them."""
+
+    model: Factors | None
+    """What everyone may see. None where nothing was meant for others."""
     recipe: Mapping[str, Any]
     """The recipe's settings as a table: what `cofactor.config.from_table` reads."""
     seed: int
@@ -59,6 +87,11 @@ class Run:
     """Errors by name, each with its interval, if they were measured."""
     guarantee: Guarantee = NOT_PRIVATE
     """What is promised about privacy; a pooled run promises nothing."""
+    homes: Mapping[str, Factors] = field(default_factory=dict)
+    """By party, the model that it uses itself and never shows: LOCAL. Here only because one process played
+    all parties."""
+    together: Together | None = None
+    """Who took part and what was sent; None where there was one party only."""
 
     def with_scores(self, scores: Mapping[str, Any]) -> "Run":
         """Return the same run with measured scores beside it."""
@@ -66,10 +99,37 @@ class Run:
 
     def with_titles(self, titles: Mapping[Id, str]) -> "Run":
         """Return the same run with titles for its items; without any titles it stays as it is."""
-        return replace(self, model=self.model.with_titles(titles)) if titles else self
+        if not titles:
+            return self
+        model = None if self.model is None else self.model.with_titles(titles)
+        homes = {party: home.with_titles(titles) for party, home in self.homes.items()}
+        return replace(self, model=model, homes=homes)
+
+    def model_of(self, user: Id, party: str | None = None) -> Factors:
+        """Return the model that serves a user: her party's own, if there are such, else the common one."""
+        if not self.homes:
+            if self.model is None:
+                raise RunError("this run kept no model. Train again.")
+            return self.model
+        if party is not None:
+            if party not in self.homes:
+                raise UnknownId(f"there is no party {party!r}. There are {', '.join(self.homes)}.")
+            return self.homes[party]
+        knowing = [name for name, home in self.homes.items() if home.knows(user)]
+        if len(knowing) > 1:
+            raise UnknownId(
+                f"user {user!r} is at {len(knowing)} parties ({', '.join(knowing[:5])}). Name one of them."
+            )
+        if not knowing:
+            raise UnknownId(f"there is no user {user!r} at any of the parties {', '.join(self.homes)}.")
+        return self.homes[knowing[0]]
+
+    def recommend(self, user: Id, n: int = 10, *, party: str | None = None) -> list[Recommendation]:
+        """Return the n best items for a user, from the model that serves her."""
+        return self.model_of(user, party).recommend(user, n)
 
     def facts(self) -> dict[str, Any]:
-        """Return everything but the model and the events, as the folder's run.json holds it."""
+        """Return everything but models, events, transcript and ledgers, as the folder's run.json holds it."""
         return {
             "format": FORMAT,
             "created": self.created,
@@ -79,42 +139,40 @@ class Run:
             "data": asdict(self.data),
             "guarantee": self.guarantee.as_json(),
             "scores": dict(self.scores),
+            "together": None if self.together is None else _together_as_json(self.together),
             "versions": {name: version(name) for name in ("cofactor", "numpy", "numba")}
             | {"python": platform.python_version()},
         }
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the run folder whole or not at all; an existing one is kept unless told otherwise."""
-        target = Path(folder).resolve()
-        check_free(target, overwrite=overwrite)
-        # A name that nobody else has: what is cleared away below is always our own.
-        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-        try:
-            draft.mkdir(parents=True)
-            self._write(draft)
-            _put_in_place(draft, target)
-        except OSError as error:
-            raise RunError(
-                f"{folder}: cannot be written ({error.strerror}). Name another with --out."
-            ) from None
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-        return Path(folder)
+        return write_whole(folder, self._write, overwrite=overwrite)
 
     def _write(self, folder: Path) -> None:
-        self.model.save(folder / "model.npz")
+        if self.model is not None:
+            self.model.save(folder / "model.npz")
         (folder / "run.json").write_text(json.dumps(self.facts(), indent=2) + "\n")
         lines = [json.dumps(asdict(event)) + "\n" for event in self.events]
         (folder / "events.jsonl").write_text("".join(lines))
+        for party, home in self.homes.items():
+            (folder / "homes").mkdir(exist_ok=True)
+            home.save(folder / "homes" / f"{party}.npz")
+        if self.together is not None:
+            (folder / "transcript.jsonl").write_bytes(self.together.transcript)
+            (folder / "ledgers").mkdir()
+            for party, ledger in self.together.ledgers.items():
+                (folder / "ledgers" / f"{party}.ledger").write_bytes(ledger)
 
     @classmethod
     def load(cls, folder: str | Path) -> "Run":
         """Read a run folder."""
-        facts = read_facts(folder)
+        facts, place = read_facts(folder), Path(folder)
         try:
-            lines = (Path(folder) / "events.jsonl").read_text().splitlines()
+            lines = (place / "events.jsonl").read_text().splitlines()
+            model = place / "model.npz"
+            together = facts.get("together")
             return cls(
-                model=Factors.load(Path(folder) / "model.npz"),
+                model=Factors.load(model) if model.exists() or not together else None,
                 recipe=facts["recipe"],
                 seed=facts["seed"],
                 data=DataFacts(**facts["data"]),
@@ -123,58 +181,39 @@ class Run:
                 events=tuple(Progress(**json.loads(line)) for line in lines),
                 scores=facts["scores"],
                 guarantee=Guarantee.from_json(facts["guarantee"]),
+                homes={path.stem: Factors.load(path) for path in sorted((place / "homes").glob("*.npz"))},
+                together=None if not together else _together_from_json(together, place),
             )
         except (KeyError, TypeError, ValueError, OSError, ConfigError) as error:
             why = f"{type(error).__name__}: {error}"
             raise RunError(f"{folder}: the run folder is damaged ({why}). Train again.") from None
 
 
-def _put_in_place(draft: Path, target: Path) -> None:
-    """Swap the finished folder in; what stood there before is removed only afterwards."""
-    if not target.exists():
-        draft.rename(target)
-        return
-    old = draft.with_suffix(".old")
-    target.rename(old)
-    try:
-        draft.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+def _together_as_json(together: Together) -> dict[str, Any]:
+    return {
+        "split": together.split,
+        "session": together.session,
+        "simulated": together.simulated,
+        "budget": None if together.budget is None else dict(together.budget),
+        "parties": {name: asdict(facts) for name, facts in together.parties.items()},
+        "rounds": together.rounds,
+        "bytes": together.traffic,
+        "sha256": {
+            "transcript": sha256(together.transcript).hexdigest(),
+            "ledgers": {name: sha256(content).hexdigest() for name, content in together.ledgers.items()},
+        },
+    }
 
 
-def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that cannot be written or would be lost, before any work is done."""
-    target = folder.resolve()
-    if target == Path.cwd():
-        raise RunError("the run folder cannot be the folder you are in. Name a new one with --out.")
-    nearest = next(place for place in (target, *target.parents) if place.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise RunError(f"{folder} cannot be made: no writing to {nearest}. Name another folder with --out.")
-    if nearest != target or not any(target.iterdir()):
-        return
-    if not (target / "run.json").exists():
-        raise RunError(f"{folder} exists and is not a run folder. Name another folder with --out.")
-    if not overwrite:
-        raise RunError(f"{folder} already holds a run. Name another folder with --out, or add --force.")
-
-
-def read_facts(folder: str | Path) -> dict[str, Any]:
-    """Read a run folder's run.json."""
-    path = Path(folder) / "run.json"
-    if not path.exists():
-        raise RunError(f"{folder} is not a run folder: it has no run.json. Make one with 'cofactor train'.")
-    try:
-        facts: dict[str, Any] = json.loads(path.read_text())
-        newer = facts["format"] > FORMAT
-        whole = newer or all(name in facts for name in _FACTS)
-    except (ValueError, KeyError, TypeError, OSError):
-        raise RunError(f"{path}: cannot be read. The folder is damaged; train again.") from None
-    if newer:
-        raise RunError(
-            f"{folder} was written by a newer cofactor (format {facts['format']}). Upgrade cofactor."
-        )
-    if not whole:
-        raise RunError(f"{path}: facts are missing. The folder is damaged; train again.")
-    return facts
+def _together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
+    return Together(
+        split=table["split"],
+        session=table["session"],
+        simulated=table["simulated"],
+        budget=table["budget"],
+        parties={name: PartyFacts(**facts) for name, facts in table["parties"].items()},
+        rounds=table["rounds"],
+        traffic=table["bytes"],
+        transcript=(folder / "transcript.jsonl").read_bytes(),
+        ledgers={path.stem: path.read_bytes() for path in sorted((folder / "ledgers").glob("*.ledger"))},
+    )

@@ -108,6 +108,11 @@ class Chain:
         self._remember(line, link)
         return link
 
+    def content(self) -> bytes:
+        """Return the file's bytes, whether or not there is a file."""
+        before = [NOTHING_BEFORE, *(link.hash for link in self.links)]
+        return b"".join(_sealed(link.facts, link.number, before[link.number - 1]) for link in self.links)
+
     def _remember(self, line: bytes, link: Link) -> None:
         self.links.append(link)
         self._last_line = line

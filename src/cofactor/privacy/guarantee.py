@@ -108,8 +108,9 @@ class Guarantee:
     ) -> "Guarantee":
         """Reckon what releases cost and collect what that rests on.
 
-        `shared_units` is False if no user is at two parties: then a user only loses what one of them
-        releases. `units` is how many users (or ratings) there are, if that may be known.
+        `shared_units` is False if no user (or rating, if that is the unit) is at two parties: then it only
+        loses what one of them releases. `units` is how many users (or ratings) there are, if that may be
+        known.
         """
         from cofactor.privacy import accountant  # it takes a second to load
 
@@ -120,7 +121,7 @@ class Guarantee:
         parties = tuple(dict.fromkeys(event.by for event in released))
         compose = accountant.spent if shared_units else accountant.spent_apart
         total = compose(released, budget.delta, unit=budget.unit, adjacency=budget.adjacency)
-        apart = () if shared_units or len(parties) < 2 else (apart_from_each_other(parties),)
+        apart = () if shared_units or len(parties) < 2 else (apart_from_each_other(parties, budget.unit),)
         return cls(
             epsilon=finite(total.epsilon),
             delta=budget.delta,
@@ -252,10 +253,10 @@ def only_the_sum(participants: int) -> Assumption:
     )
 
 
-def apart_from_each_other(parties: Sequence[str]) -> Assumption:
-    """Return what is needed to charge users only for what their own party releases."""
+def apart_from_each_other(parties: Sequence[str], unit: Unit) -> Assumption:
+    """Return what is needed to charge units only for what their own party releases."""
     return Assumption(
-        what=f"no user is at two of the {len(parties)} parties ({', '.join(parties)})",
+        what=f"no {unit} is at two of the {len(parties)} parties ({', '.join(parties)})",
         met="that is taken on trust from the parties",
     )
 

@@ -141,6 +141,10 @@ class Ledger:
         """The hash of the last line, which depends on all lines before."""
         return self._chain.head
 
+    def content(self) -> bytes:
+        """Return the file's bytes, whether or not there is a file: a run keeps a copy."""
+        return self._chain.content()
+
     def check_kept(self, count: int, head: str) -> None:
         """Refuse a ledger that has lost what it held when it had this count and head."""
         if not 1 <= count <= self.count or self._chain.links[count - 1].hash != head:

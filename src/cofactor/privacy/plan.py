@@ -47,7 +47,9 @@ class Plan:
     @property
     def total_bytes(self) -> int:
         """All traffic, both ways."""
-        return 2 * self.bytes_per_round * self.schedule.rounds * self.schedule.parties
+        rounds = self.schedule.rounds
+        sent = sum(_size(release) * (release.rounds or rounds) for release in self.schedule.releases)
+        return 2 * math.ceil(sent) * self.schedule.parties
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan for programs."""
@@ -105,7 +107,7 @@ def plan(schedule: Schedule, budget: Budget, *, keep_noise: bool = False) -> Pla
         budget=budget,
         spent=total,
         by_round=by_round,
-        bytes_per_round=math.ceil(sum(r.dimension * r.bytes_per_number for r in settled.releases)),
+        bytes_per_round=math.ceil(sum(_size(release) for release in settled.releases)),
         signal_to_noise=signal,
         warnings=(*_budget_warnings(settled, budget, total), *_crowd_warnings(settled, signal)),
     )
@@ -117,6 +119,10 @@ def needed(schedule: Schedule, *, delta: float, unit: Unit, adjacency: Adjacency
     if math.isinf(total.epsilon):
         raise Refused(f"no epsilon can be proved for this schedule at delta {delta:g}. Add noise, or delta.")
     return Budget(epsilon=max(total.epsilon, 1e-6), delta=delta, unit=unit, adjacency=adjacency)
+
+
+def _size(release: Release) -> float:
+    return release.dimension * release.bytes_per_number
 
 
 def _check_drawable(release: Release) -> None:
@@ -153,7 +159,7 @@ def _signal_to_noise(release: Release, schedule: Schedule) -> float | None:
     """Return the largest possible norm of all sums added up, divided by the expected norm of their noise."""
     mechanism: Any = release.mechanism
     # The signal adds up, the noise of independent sums only by the root of their number.
-    sums = math.sqrt(schedule.rounds * release.times * schedule.parties)
+    sums = math.sqrt(release.count(schedule.rounds) * schedule.parties)
     if isinstance(mechanism, PoissonBinomial):
         # Tosses have variance 1/4, and each participant moves their mean by theta at most.
         return 2 * mechanism.theta * math.sqrt(mechanism.participants * mechanism.trials) * sums

@@ -23,11 +23,17 @@ class Release:
     """How often in each round the data are asked: local steps, each with noise of its own."""
     bytes_per_number: float = 4.0
     """Size of one number on the wire."""
+    rounds: int | None = None
+    """In how many of the rounds it is sent: in all, if None."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
-        whole(dimension=self.dimension, times=self.times)
+        whole(dimension=self.dimension, times=self.times, rounds=self.rounds)
         self.mechanism.check(self.bound)
+
+    def count(self, rounds: int) -> int:
+        """Return how often the data are asked in so many rounds."""
+        return self.times * (rounds if self.rounds is None else min(rounds, self.rounds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +59,7 @@ class Schedule:
 
     def events(self, rounds: int | None = None) -> list[Event]:
         """Return what concerns one unit in so many rounds: the events of all parties that know it."""
-        times = (self.rounds if rounds is None else rounds) * (self.parties if self.shared_units else 1)
+        rounds, parties = rounds or self.rounds, self.parties if self.shared_units else 1
         by = "each party" if self.parties > 1 else "the party"
         return [
             Event(
@@ -63,7 +69,7 @@ class Schedule:
                 mechanism=release.mechanism,
                 bound=release.bound,
                 dimension=release.dimension,
-                count=release.times * times,
+                count=release.count(rounds) * parties,
             )
             for release in self.releases
         ]

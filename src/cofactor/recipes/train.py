@@ -2,6 +2,8 @@
 
 import time
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,22 +11,66 @@ from numpy.typing import NDArray
 from cofactor.config import as_table
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError
+from cofactor.federation.channel import NO_FAILURES, Failures
+from cofactor.federation.federation import Federation
 from cofactor.federation.run import DataFacts, Run
+from cofactor.privacy.budget import Budget
 from cofactor.progress import Listener, Progress, nobody
+from cofactor.randomness import Random, SecureRandom
 from cofactor.recipes.pooled import Pooled
+from cofactor.recipes.together import Training, train_together
+
+_SECURE = SecureRandom()
 
 
 def train(
-    recipe: Pooled,
-    ratings: Ratings,
+    recipe: Any,
+    data: Ratings | Federation,
     *,
+    budget: Budget | None = None,
     features: NDArray[np.float32] | None = None,
     seed: int = 0,
     progress: Listener = nobody,
+    random: Random = _SECURE,
+    failures: Failures = NO_FAILURES,
+    folder: str | Path | None = None,
+    newer_data: bool = False,
 ) -> Run:
-    """Train a model and return the run; the same seed gives the same model."""
-    if not isinstance(recipe, Pooled):
+    """Train a model, or the parties of a federation together, and return the run.
+
+    The seed serves splits and initial factors; it never touches noise, which comes from `random`. Without a
+    budget parties send their models as they are: not private. With a `folder` a training that was killed goes
+    on where it was; `newer_data` says that files may have grown since their ledgers were begun. `failures`
+    scripts parties that do not answer. `features` are public, one row an item, for Pooled only: parties of a
+    federation bring their own.
+    """
+    if isinstance(recipe, Pooled):
+        if budget is not None:
+            raise ConfigError("Pooled has no privacy, so it takes no budget. Choose another recipe.")
+        ratings = data.pooled() if isinstance(data, Federation) else data
+        return _train_pooled(recipe, ratings, features, seed, progress)
+    if not hasattr(recipe, "participant"):
         raise ConfigError(f"train takes a recipe, such as Pooled(model=SGD()), got {recipe!r}.")
+    if features is not None:
+        raise ConfigError("parties of a federation bring their own features: Federation.with_features.")
+    training = Training(
+        seed=seed,
+        progress=progress,
+        random=random,
+        failures=failures,
+        folder=None if folder is None else Path(folder),
+        newer_data=newer_data,
+    )
+    return train_together(recipe, data, budget, training)  # type: ignore[arg-type]
+
+
+def _train_pooled(
+    recipe: Pooled,
+    ratings: Ratings,
+    features: NDArray[np.float32] | None,
+    seed: int,
+    progress: Listener,
+) -> Run:
     events: list[Progress] = []
 
     def note(event: Progress) -> None:

@@ -1,0 +1,85 @@
+"""Ledgers of the parties that take part in a session: opened, and asked beforehand whether all of it fits."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from cofactor.errors import ConfigError, LedgerError
+from cofactor.federation.party import Party
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.events import Event
+from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.schedule import Schedule
+
+
+def open_ledger(party: Party, budget: Budget, folder: Path | None, *, newer_data: bool = False) -> Ledger:
+    """Open the ledger beside the party's file, or begin it; a party without a file keeps one with the run.
+
+    A line that a crash cut off was not released, so it is dropped. `newer_data` says that the file has grown
+    since, and that the ledger goes on with it.
+    """
+    path = party.ledger_path or (None if folder is None else folder / f"{party.name}.ledger")
+    if path is None or not path.exists():
+        fingerprint = party.fingerprint or "ratings of a simulation"
+        return Ledger.create(path, party=party.name, fingerprint=fingerprint, budget=budget)
+    ledger = Ledger.open(path, recover=True)
+    if party.fingerprint and party.fingerprint != ledger.fingerprint:
+        if not newer_data:
+            raise LedgerError(
+                f"{path}: belongs to other data than {party.file}: another file, or the file has changed. If "
+                f"it has grown, go on with 'cofactor budget {party.file} --newer-data'."
+            )
+        ledger.extended(party.fingerprint)
+    _check_same_terms(ledger, budget, path)
+    return ledger
+
+
+def reserve(ledger: Ledger, schedule: Schedule, session: str) -> None:
+    """Make sure that what is left of a schedule fits, before anything is released."""
+    own = replace(schedule, parties=1)
+    done: Counter[Event] = Counter()
+    for event in released(ledger, session):
+        done[event.once()] += event.count
+    wanted = []
+    for event in own.events():
+        left = event.count - done[event.once()]
+        if left > 0:
+            wanted.append(replace(event, by=ledger.party, count=left))
+    ledger.reserve(wanted)
+
+
+def released(ledger: Ledger, session: str) -> list[Event]:
+    """Return what a session has released, as the ledger knows it."""
+    return [entry.event for entry in ledger.entries if entry.run == session and entry.event is not None]
+
+
+def own_budget(party: Party, budget: Budget) -> Budget:
+    """Return the budget that a party's noise must keep: its own, if it asks for more privacy."""
+    own = party.budget
+    if own is None:
+        return budget
+    if (own.unit, own.adjacency) != (budget.unit, budget.adjacency):
+        raise ConfigError(
+            f"{party.name}: its budget is for each {own.unit}, the run's for each {budget.unit}."
+        )
+    if own.epsilon > budget.epsilon or own.delta > budget.delta:
+        raise ConfigError(
+            f"{party.name}: its own budget ({own}) is larger than the run's ({budget}). Ask for less, or "
+            "raise the run's."
+        )
+    return own
+
+
+def all_released(ledgers: Mapping[str, Ledger], session: str) -> list[Event]:
+    """Return everything that all parties have released in a session."""
+    return [event for ledger in ledgers.values() for event in released(ledger, session)]
+
+
+def _check_same_terms(ledger: Ledger, budget: Budget, path: Path) -> None:
+    terms, wanted = ledger.budget, budget
+    if (terms.unit, terms.adjacency) != (wanted.unit, wanted.adjacency):
+        raise LedgerError(
+            f'{path}: its budget is for each {terms.unit} ("{terms.adjacency}"), and this run protects each '
+            f'{wanted.unit} ("{wanted.adjacency}"). Train with the ledger\'s unit.'
+        )

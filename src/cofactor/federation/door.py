@@ -1,0 +1,126 @@
+"""The door: everything that leaves a party goes through it, bounded, noisy, and charged to the ledger.
+
+    noisy = door.release(mechanism, bounded, what="item sums")     # bound -> noise -> event -> ledger
+
+What a fused kernel made, with noise inside, goes out by `made`, with its event. An answer may hold nothing
+that did not go through here: the host compares.
+"""
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.errors import CofactorError, RunError
+from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.events import Event
+from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.mechanisms import Gaussian
+from cofactor.randomness import Random
+
+Protection = Literal["noise", "a share of noise", "public", "nothing"]
+"""What stands between a number on the wire and the ratings it came from."""
+
+COORDINATOR = "coordinator"
+
+
+class RoundLost(CofactorError):
+    """A round was charged before a crash, and its answer never stored: it is not made, nor charged, again."""
+
+
+class Door:
+    """One party's way out."""
+
+    def __init__(self, *, party: str, ledger: Ledger | None, random: Random, run: str) -> None:
+        """Open the door; without a ledger nothing noisy can leave."""
+        self.party = party
+        self.random = random
+        self.events: list[Event] = []
+        """Everything that was released in this session."""
+        self._ledger = ledger
+        self._run = run
+        self._round = 0
+        self._passed: list[tuple[NDArray[Any], Protection]] = []
+
+    def begin(self, round: int) -> None:
+        """Begin a round: what passed in earlier ones may not go out again under another name."""
+        self._round = round
+        self._passed.clear()
+        if self._ledger is not None and any(self._is_of(round, entry) for entry in self._ledger.entries):
+            raise RoundLost(
+                f"{self.party}: round {round} was charged before a crash. It is left out, not repeated."
+            )
+
+    def release(
+        self, mechanism: Any, bounded: Bounded, *, what: str, share: float = 1.0
+    ) -> NDArray[np.float64]:
+        """Add noise to a bounded value, charge it, and let it out.
+
+        With `share` below 1 the noise has only that part of its variance, and protects nothing alone: the
+        event is that of a sum in which the honest parties' shares add up to 1. Such an answer is only summed.
+        """
+        kind = mechanism if share == 1.0 else _with_share(mechanism, share)
+        noisy = kind.noisy(bounded, self.random)
+        event = mechanism.event(
+            bounded.bound,
+            dimension=bounded.value.size,
+            random=self.random,
+            what=self._in_round(what),
+            by=self.party,
+            to=COORDINATOR,
+        )
+        self._charge(event)
+        return self._passes(noisy, "noise" if share == 1.0 else "a share of noise")
+
+    def made(self, event: Event, *values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """Charge what a fused kernel has released, and let it out: one event for all these arrays."""
+        self._charge(event)
+        return tuple(self._passes(array, "noise") for array in values)
+
+    def label(self, what: str) -> dict[str, str]:
+        """Return what, by and to for an event of this round: what a fused kernel needs to make one."""
+        return {"what": self._in_round(what), "by": self.party, "to": COORDINATOR}
+
+    def public(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Let out numbers that do not depend on ratings, or that were released before."""
+        return self._passes(values, "public")
+
+    def unprotected(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Let out numbers as they are, in a run without a budget; with one, that is refused."""
+        if self._ledger is not None:
+            raise RunError(f"{self.party}: a run with a budget releases nothing without noise.")
+        return self._passes(values, "nothing")
+
+    def protection(self, values: NDArray[Any]) -> Protection:
+        """Say how an array that leaves in this round is protected; refuse one that did not pass."""
+        for passed, protection in self._passed:
+            if values is passed:
+                return protection
+        raise RunError(f"{self.party}: an answer holds numbers that did not go through the door.")
+
+    def _charge(self, event: Event) -> None:
+        if self._ledger is None:
+            raise RunError(f"{self.party}: nothing noisy leaves without a ledger.")
+        self._ledger.spend(event, run=self._run)
+        self.events.append(event)
+
+    def _passes(self, values: NDArray[Any], protection: Protection) -> NDArray[Any]:
+        # A copy of its own: what is changed afterwards at home does not change what goes out.
+        passed = np.array(values)
+        passed.flags.writeable = False
+        self._passed.append((passed, protection))
+        return passed
+
+    def _in_round(self, what: str) -> str:
+        return f"{what}, round {self._round}"
+
+    def _is_of(self, round: int, entry: Any) -> bool:
+        event = entry.event
+        return entry.run == self._run and event is not None and event.what.endswith(f", round {round}")
+
+
+def _with_share(mechanism: Any, share: float) -> Any:
+    if not isinstance(mechanism, Gaussian):
+        raise RunError(f"noise of {type(mechanism).__name__} has no shares here.")
+    return mechanism.scaled(math.sqrt(share))

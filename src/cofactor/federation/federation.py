@@ -1,0 +1,221 @@
+"""`Federation`: parties that train together, and how their ratings relate."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.data import split as splits
+from cofactor.data.grouping import Index
+from cofactor.data.ids import Ids
+from cofactor.data.numbering import number
+from cofactor.data.partition import Devices
+from cofactor.data.ratings import Ratings, Scale
+from cofactor.errors import ConfigError, DataError
+from cofactor.federation.halves import Facts, Split
+from cofactor.federation.party import Party
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """Parties that share users or items. Make one with `horizontal`, `vertical` or `on_device`."""
+
+    kind: Split
+    parties: tuple[Party, ...]
+    """All with the same numbering of what they share: items if horizontal, users if vertical."""
+    scale: Scale
+    """The lowest and the highest rating that there can be: public, agreed on beforehand."""
+    simulated: bool = False
+    """Whether one file was dealt out to make-believe parties."""
+
+    @classmethod
+    def horizontal(
+        cls, parties: Sequence[Party], *, scale: Scale | None = None, simulated: bool = False
+    ) -> "Federation":
+        """Bring together parties that hold different users and the same items.
+
+        The catalogue of items is public: all parties know all ids. Equal user ids at two parties are taken
+        to be different people.
+        """
+        return cls("horizontal", _aligned(parties, "item"), _scale(parties, scale), simulated)
+
+    @classmethod
+    def vertical(
+        cls, parties: Sequence[Party], *, scale: Scale | None = None, simulated: bool = False
+    ) -> "Federation":
+        """Bring together parties that hold different items of the same users.
+
+        Who the users are is public among the parties; equal item ids at two parties are different items.
+        """
+        return cls("vertical", _aligned(parties, "user"), _scale(parties, scale), simulated)
+
+    @classmethod
+    def on_device(
+        cls, ratings: Ratings, *, scale: Scale | None = None, name: str = "devices"
+    ) -> "Federation":
+        """Make every user a party of her own. One participant answers for the whole cohort."""
+        cohort = Party(name=name, ratings=ratings)
+        return cls("on-device", (cohort,), _scale([cohort], scale), simulated=True)
+
+    @property
+    def devices(self) -> Devices:
+        """The users' own devices, in an on-device federation."""
+        if self.kind != "on-device":
+            raise ConfigError(f"a {self.kind} federation has parties, no devices.")
+        return Devices(self.parties[0].ratings)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What everybody knows about it."""
+        shared_users = self.kind == "vertical"
+        first = self.parties[0].ratings
+        widths = {0 if p.features is None else p.features.shape[1] for p in self.parties}
+        if len(widths) > 1:
+            raise DataError(
+                "parties have different numbers of item features. Give all of them the same columns."
+            )
+        return Facts(
+            split=self.kind,
+            parties=tuple(party.name for party in self.parties),
+            users=tuple(party.ratings.user_count for party in self.parties),
+            items=tuple(party.ratings.item_count for party in self.parties),
+            ratings=tuple(len(party.ratings) for party in self.parties),
+            scale=self.scale,
+            shared_ids=first.user_ids if shared_users else first.item_ids,
+            features=widths.pop(),
+        )
+
+    def with_features(self, features_of: Callable[[Ids], NDArray[np.float32]]) -> "Federation":
+        """Give every party public numbers about its items: the function returns a row for each id."""
+        parties = [replace(party, features=features_of(party.ratings.item_ids)) for party in self.parties]
+        return replace(self, parties=tuple(parties))
+
+    def party(self, name: str) -> Party:
+        """Return a party by its name."""
+        for party in self.parties:
+            if party.name == name:
+                return party
+        known = ", ".join(party.name for party in self.parties)
+        raise ConfigError(f"there is no party {name!r}. There are {known}.")
+
+    def divided(
+        self, divide: Callable[[Ratings], tuple[Ratings, Ratings]]
+    ) -> tuple["Federation", "Federation"]:
+        """Divide every party's ratings in two, such as for training and for testing."""
+        pairs = [divide(party.ratings) for party in self.parties]
+        halves = [
+            tuple(party.with_ratings(pair[side]) for party, pair in zip(self.parties, pairs, strict=True))
+            for side in (0, 1)
+        ]
+        return replace(self, parties=halves[0]), replace(self, parties=halves[1])
+
+    def split(self, test_fraction: float = 0.1, *, seed: int = 0) -> tuple["Federation", "Federation"]:
+        """Hold back a random fraction of each user's ratings at each party; returns (train, test)."""
+        return self.divided(lambda ratings: splits.by_fraction(ratings, test_fraction, seed=seed))
+
+    def pooled(self) -> Ratings:
+        """Return all ratings in one place, which no real federation can: for comparison only.
+
+        Users of a horizontal federation, and items of a vertical one, are named after their party where ids
+        occur at more than one.
+        """
+        users, items = self.user_ids, self.item_ids
+        apart = self.kind == "vertical"
+        starts = np.cumsum(
+            [0, *(len(p.ratings.item_ids if apart else p.ratings.user_ids) for p in self.parties)]
+        )
+        rows = [
+            p.ratings.users if apart else p.ratings.users + at
+            for p, at in zip(self.parties, starts, strict=False)
+        ]
+        columns = [
+            p.ratings.items + at if apart else p.ratings.items
+            for p, at in zip(self.parties, starts, strict=False)
+        ]
+        return Ratings.from_rows(
+            np.concatenate(rows),
+            np.concatenate(columns),
+            np.concatenate([p.ratings.values for p in self.parties]),
+            user_ids=users,
+            item_ids=items,
+            scale=self.scale,
+        )
+
+    @cached_property
+    def user_ids(self) -> Ids:
+        """All users, party by party unless they are shared."""
+        if self.kind == "vertical":
+            return self.parties[0].ratings.user_ids
+        return _joined([(party.name, party.ratings.user_ids) for party in self.parties])
+
+    @cached_property
+    def item_ids(self) -> Ids:
+        """All items, party by party unless they are shared."""
+        if self.kind != "vertical":
+            return self.parties[0].ratings.item_ids
+        return _joined([(party.name, party.ratings.item_ids) for party in self.parties])
+
+
+def _scale(parties: Sequence[Party], scale: Scale | None) -> Scale:
+    if any(party.ratings.implicit for party in parties):
+        raise DataError("federations train on ratings with values; these only tell that something happened.")
+    known = [party.ratings.scale for party in parties if party.ratings.scale is not None]
+    agreed = scale or Scale(min(s.low for s in known), max(s.high for s in known))
+    for party in parties:
+        own = party.ratings.scale
+        if own is not None and (own.low < agreed.low or own.high > agreed.high):
+            raise DataError(
+                f"{party.name} rates from {own.low:g} to {own.high:g}, beyond the agreed {agreed}. "
+                "Name the right scale."
+            )
+    return agreed
+
+
+def _aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
+    """Give all parties one numbering of the side that they share."""
+    if not parties or not all(isinstance(party, Party) for party in parties):
+        raise ConfigError("a federation needs at least one Party. Make one with Party.from_csv(file).")
+    names = [party.name for party in parties]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"two parties are called {twice!r}. Give each a name of its own.")
+    lists = [getattr(party.ratings, f"{side}_ids") for party in parties]
+    if all(len(ids) == len(lists[0]) and np.array_equal(ids, lists[0]) for ids in lists[1:]):
+        return tuple(parties)
+    kinds = {ids.dtype.kind for ids in lists if len(ids)}
+    if len(kinds) > 1:
+        raise DataError(f"some parties have numbers for {side} ids and others text. Bring them to one form.")
+    shared, places = number(*lists)
+    ends = np.cumsum([len(ids) for ids in lists])
+    return tuple(
+        _renumbered(party, shared, rows, side)
+        for party, rows in zip(parties, np.split(places, ends[:-1]), strict=True)
+    )
+
+
+def _renumbered(party: Party, shared: Ids, places: Index, side: str) -> Party:
+    old, by_user = party.ratings, side == "user"
+    if not by_user and party.features is not None:
+        raise DataError("give item features when the catalogue is shared: Federation.with_features.")
+    ratings = Ratings.from_rows(
+        places[old.users] if by_user else old.users,
+        old.items if by_user else places[old.items],
+        old.values,
+        times=old.times,
+        user_ids=shared if by_user else old.user_ids,
+        item_ids=old.item_ids if by_user else shared,
+        scale=old.scale,
+    )
+    return party.with_ratings(ratings)
+
+
+def _joined(parts: Sequence[tuple[str, Ids]]) -> Ids:
+    """Put ids one behind the other; where two parties use the same one, all are named after their party."""
+    together = (
+        np.concatenate([ids for _, ids in parts]) if len({ids.dtype.kind for _, ids in parts}) == 1 else None
+    )
+    if together is not None and len(np.unique(together)) == len(together):
+        return together
+    return np.array([f"{name}/{each}" for name, ids in parts for each in ids.tolist()])

@@ -1,0 +1,84 @@
+"""The run folder: written whole or not at all, and all that anybody reads later. See docs/run-folder.md."""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cofactor.errors import RunError
+
+FORMAT = 2
+"""Version of the run folder's layout; docs/run-folder.md describes it."""
+
+_FACTS = ("created", "seconds", "recipe", "seed", "data", "guarantee", "scores")
+
+
+def write_whole(folder: str | Path, write: Callable[[Path], None], *, overwrite: bool) -> Path:
+    """Let `write` fill a folder under another name, and put it in place when it is complete."""
+    target = Path(folder).resolve()
+    check_free(target, overwrite=overwrite)
+    # A name that nobody else has: what is cleared away below is always our own.
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        draft.mkdir(parents=True)
+        write(draft)
+        _put_in_place(draft, target)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written ({error.strerror}). Name another with --out.") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return Path(folder)
+
+
+def _put_in_place(draft: Path, target: Path) -> None:
+    """Swap the finished folder in; what stood there before is removed only afterwards."""
+    if not target.exists():
+        draft.rename(target)
+        return
+    old = draft.with_suffix(".old")
+    target.rename(old)
+    try:
+        draft.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_free(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that cannot be written or would be lost, before any work is done."""
+    target = folder.resolve()
+    if target == Path.cwd():
+        raise RunError("the run folder cannot be the folder you are in. Name a new one with --out.")
+    nearest = next(place for place in (target, *target.parents) if place.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise RunError(f"{folder} cannot be made: no writing to {nearest}. Name another folder with --out.")
+    if nearest != target or not any(target.iterdir()):
+        return
+    if not (target / "run.json").exists():
+        raise RunError(f"{folder} exists and is not a run folder. Name another folder with --out.")
+    if not overwrite:
+        raise RunError(f"{folder} already holds a run. Name another folder with --out, or add --force.")
+
+
+def read_facts(folder: str | Path) -> dict[str, Any]:
+    """Read a run folder's run.json."""
+    path = Path(folder) / "run.json"
+    if not path.exists():
+        raise RunError(f"{folder} is not a run folder: it has no run.json. Make one with 'cofactor train'.")
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text())
+        newer = facts["format"] > FORMAT
+        whole = newer or all(name in facts for name in _FACTS)
+    except (ValueError, KeyError, TypeError, OSError):
+        raise RunError(f"{path}: cannot be read. The folder is damaged; train again.") from None
+    if newer:
+        raise RunError(
+            f"{folder} was written by a newer cofactor (format {facts['format']}). Upgrade cofactor."
+        )
+    if not whole:
+        raise RunError(f"{path}: facts are missing. The folder is damaged; train again.")
+    return facts

@@ -1,0 +1,181 @@
+"""The two halves of every recipe. They know no transport: messages come in, messages go out.
+
+The participant lives with a party's data. The coordinator sees replies only; parties that did not answer are
+simply missing. Both can say what they must remember to go on after a restart.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.data.ids import Ids
+from cofactor.data.ratings import Scale
+from cofactor.errors import RunError
+from cofactor.factors.model import Factors
+from cofactor.federation.door import Door
+from cofactor.federation.messages import Message
+from cofactor.federation.party import Party
+from cofactor.privacy.budget import Budget, Unit
+from cofactor.privacy.guarantee import Assumption
+from cofactor.privacy.schedule import Schedule
+
+Split = Literal["horizontal", "vertical", "on-device"]
+State = Mapping[str, NDArray[Any]]
+"""Arrays by name: what a half must remember. Numbers are arrays of no dimension."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Facts:
+    """What everybody knows: the parties agreed on it before the first message."""
+
+    split: Split
+    parties: tuple[str, ...]
+    users: tuple[int, ...]
+    """Users at each party; in a vertical federation all have the same."""
+    items: tuple[int, ...]
+    """Items at each party; in a horizontal federation all have the same."""
+    ratings: tuple[int, ...]
+    """Ratings at each party: sizes of steps follow from them, so they are public."""
+    scale: Scale
+    """The lowest and the highest rating that there can be."""
+    shared_ids: Ids
+    """The ids that all parties share: items if horizontal, users if vertical."""
+    features: int = 0
+    """Public numbers about each item."""
+
+    @property
+    def user_count(self) -> int:
+        """Users in all."""
+        return self.users[0] if self.split == "vertical" else sum(self.users)
+
+    @property
+    def item_count(self) -> int:
+        """Items in all."""
+        return sum(self.items) if self.split == "vertical" else self.items[0]
+
+    @property
+    def rating_count(self) -> int:
+        """Ratings in all."""
+        return sum(self.ratings)
+
+    def place(self, party: str) -> int:
+        """Return a party's place among the parties."""
+        return self.parties.index(party)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Home:
+    """All that a participant has: its party, the door, and what is public."""
+
+    party: Party
+    facts: Facts
+    schedule: Schedule | None
+    """Its releases, with their noise; None if there is no budget."""
+    door: Door
+    seed: int
+
+
+class Participant(Protocol):
+    """The half that lives with a party's data."""
+
+    def handle(self, round: int, message: Message) -> Message:
+        """Answer the coordinator. All arrays of the answer went through the door."""
+
+    def finish(self, message: Message) -> Factors:
+        """Return the party's own model, which never leaves it."""
+
+    def state(self) -> State:
+        """Return what it must remember to go on after this round."""
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+
+
+class Coordinator(Protocol):
+    """The half that nobody trusts: it adds things up."""
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds of questions there are."""
+
+    def ask(self, round: int) -> Message:
+        """Return the question of a round, the same for all parties; rounds count from 1."""
+
+    def sums(self, round: int) -> bool:
+        """Say whether only the sum of the answers is wanted in this round."""
+
+    def take(self, round: int, replies: Mapping[str, Message]) -> None:
+        """Take in the answers of a round; whoever is missing did not answer."""
+
+    def last(self) -> Message:
+        """Return the message with which every party finishes at home."""
+
+    def published(self) -> Factors | None:
+        """Return the model that everyone may see, if there is one."""
+
+    def state(self) -> State:
+        """Return what it must remember to go on after this round."""
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What a recipe's guarantee says besides its numbers."""
+
+    against: tuple[str, ...]
+    covers: tuple[str, ...] = ()
+    does_not_cover: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+    warnings: tuple[str, ...] = ()
+    why_not: tuple[str, ...] = ()
+    """Why it does not hold, if it does not, whatever the numbers say."""
+    own_share: float = 1.0
+    """The part of the noise, as a variance, that a party adds itself: all that protects it if all others
+    collude."""
+
+
+class Recipe(Protocol):
+    """A frozen dataclass that says how parties train together."""
+
+    split: ClassVar[Split]
+    units: ClassVar[tuple[Unit, ...]]
+    """The units that it can protect; the first is the usual one."""
+    messages: ClassVar[tuple[type[Message], ...]]
+    """The kinds of messages that its halves exchange."""
+
+    def settled(self, facts: Facts, budget: Budget | None) -> Self:
+        """Return the recipe with all choices made, from public numbers only; refuse what cannot be had."""
+
+    def schedule(self, facts: Facts, unit: Unit) -> Schedule:
+        """Return everything that will be released, with noise still to be scaled. Only when settled."""
+
+    def participant(self, home: Home) -> Participant:
+        """Return the party's half. Only when settled."""
+
+    def coordinator(self, facts: Facts, seed: int) -> Coordinator:
+        """Return the coordinator's half. Only when settled."""
+
+    def promise(self, facts: Facts, budget: Budget) -> Promise:
+        """Return what the guarantee says besides its numbers."""
+
+
+def weighted_mean(
+    replies: Mapping[str, NDArray[np.float32]], weights: Mapping[str, float]
+) -> NDArray[np.float32]:
+    """Average what the parties that answered have sent."""
+    total = sum(weights[party] for party in replies)
+    mean = sum(np.float64(weights[party] / total) * values for party, values in replies.items())
+    return np.asarray(mean, np.float32)
+
+
+def array_of(message: Message, name: str, shape: Sequence[int], sender: str) -> NDArray[Any]:
+    """Return an array of a message from outside, or refuse one that does not fit or is not finite."""
+    found = message.arrays.get(name)
+    if found is None or found.shape != tuple(shape) or not np.isfinite(found).all():
+        raise RunError(f"{sender} sent {name} that are missing, not finite or not of shape {tuple(shape)}.")
+    return found

@@ -1,0 +1,79 @@
+"""`Party`: a name, and ratings that never leave it."""
+
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.data.files import read_ratings
+from cofactor.data.ratings import Ratings
+from cofactor.errors import ConfigError
+from cofactor.privacy.budget import Budget
+
+LEDGER_SUFFIX = ".ledger"
+"""A ledger lies beside the file it belongs to, under the same name and this."""
+
+_NAME = re.compile(r"[\w][\w. -]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Party:
+    """A company, a hospital, a phone: somebody who holds ratings."""
+
+    name: str
+    """Letters, digits, dots, dashes and spaces: it names files, too."""
+    ratings: Ratings = field(repr=False)
+    """What never leaves the party except through its door."""
+    features: NDArray[np.float32] | None = field(default=None, repr=False)
+    """Public numbers about the items, one row each, in the order of the ratings' `item_ids`."""
+    budget: Budget | None = None
+    """A smaller budget of its own, if it asks for more privacy than the others do."""
+    file: Path | None = None
+    """Where the ratings came from; its ledger lies beside it. Without a file the ledger is the run's own."""
+    fingerprint: str = ""
+    """Which data these are: the hash of the file's bytes."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise ConfigError(
+                f"a party's name must be up to 64 letters, digits, dots, dashes or spaces, got {self.name!r}."
+            )
+        if not isinstance(self.ratings, Ratings):
+            raise ConfigError(f"party {self.name}: ratings must be Ratings. Read them with read_ratings.")
+        if self.features is not None and len(self.features) != self.ratings.item_count:
+            raise ConfigError(
+                f"party {self.name}: features have {len(self.features):,} rows for "
+                f"{self.ratings.item_count:,} items. Give one row for each of ratings.item_ids."
+            )
+
+    @classmethod
+    def from_csv(cls, path: str | Path, *, name: str | None = None, **columns: Any) -> "Party":
+        """Read a party's file, of any kind that `read_ratings` reads; it is named after the file."""
+        file = Path(path)
+        ratings = read_ratings(file, **columns)
+        called = name or re.sub(r"[^\w. -]", "-", file.name.split(".")[0], flags=re.ASCII) or "party"
+        return cls(name=called, ratings=ratings, file=file, fingerprint=fingerprint(file))
+
+    @property
+    def ledger_path(self) -> Path | None:
+        """Where its ledger lies, if it has a file."""
+        return None if self.file is None else ledger_path(self.file)
+
+    def with_ratings(self, ratings: Ratings) -> "Party":
+        """Return the party with other ratings of the same items."""
+        return replace(self, ratings=ratings)
+
+
+def ledger_path(file: Path) -> Path:
+    """Return where the ledger of a file of ratings lies."""
+    return file.with_name(file.name + LEDGER_SUFFIX)
+
+
+def fingerprint(file: Path) -> str:
+    """Say which data these are: the hash of the file's bytes."""
+    with file.open("rb") as opened:
+        return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()}"

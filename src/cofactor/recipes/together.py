@@ -1,0 +1,306 @@
+"""Training of several parties: from a recipe, a federation and a budget to a run."""
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cofactor.config import as_table
+from cofactor.errors import ConfigError, Refused, RunError
+from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
+from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
+from cofactor.federation.door import Door
+from cofactor.federation.drive import Round, Session, drive
+from cofactor.federation.federation import Federation
+from cofactor.federation.halves import Coordinator, Facts, Home, Promise, Recipe
+from cofactor.federation.host import Host
+from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
+from cofactor.federation.transcript import Transcript
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.calibrate import calibrated
+from cofactor.privacy.events import Event
+from cofactor.privacy.guarantee import Guarantee
+from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.schedule import Schedule
+from cofactor.progress import Listener, Progress, nobody
+from cofactor.randomness import InsecureRandom, Random, SecureRandom
+
+VANILLA = (
+    "Not private: the parties kept their ratings at home, but what they sent of their models had no noise, "
+    "and ratings can be recovered from it."
+)
+_SECURE = SecureRandom()
+_POINTS = 8
+"""How often epsilon is reckoned anew while rounds go by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How a training is to be run, beside what is trained."""
+
+    seed: int = 0
+    progress: Listener = nobody
+    random: Random = _SECURE
+    failures: Failures = NO_FAILURES
+    folder: Path | None = None
+    """Where everything is kept that is needed to go on after a crash."""
+    newer_data: bool = False
+    """Whether files may have grown since their ledgers were begun."""
+
+
+def train_together(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
+    """Train a federation; what is in the folder already is not done again."""
+    created, start = datetime.now(UTC), time.perf_counter()
+    _check(recipe, federation, budget)
+    facts = federation.facts
+    settled = recipe.settled(facts, budget)
+    session = _session(training.folder, as_table(settled), budget, federation, training.seed)
+    schedules = {} if budget is None else _schedules(settled, federation, budget)
+    ledgers = {} if budget is None else _ledgers(federation, budget, schedules, session.name, training)
+    coordinator = settled.coordinator(facts, training.seed)
+    hosts = {
+        party.name: _host(settled, party.name, federation, schedules, ledgers, session, training)
+        for party in federation.parties
+    }
+    events: list[Progress] = []
+
+    def note(event: Progress) -> None:
+        events.append(event)
+        training.progress(event)
+
+    channel = InProcess(hosts, failures=training.failures)
+    try:
+        told = _told(note, budget, next(iter(schedules.values()), None))
+        drive(coordinator, channel, replace(session, kinds=settled.messages), told)
+    finally:
+        channel.close()
+        for ledger in ledgers.values():
+            ledger.give_up_reserved()
+    homes = _finished(hosts, coordinator)
+    return Run(
+        model=coordinator.published(),
+        recipe=as_table(settled),
+        seed=training.seed,
+        data=_data_facts(facts),
+        created=created.isoformat(timespec="seconds"),
+        seconds=time.perf_counter() - start,
+        events=tuple(events),
+        guarantee=_guarantee(settled, facts, budget, all_released(ledgers, session.name)),
+        homes=homes,
+        together=_together(settled, federation, budget, session, ledgers, coordinator.rounds),
+    )
+
+
+def _check(recipe: Recipe, federation: Federation, budget: Budget | None) -> None:
+    name = type(recipe).__name__
+    if not isinstance(federation, Federation):
+        raise ConfigError(f"{name} trains a Federation. Make one with Federation.{recipe.split}(parties).")
+    if federation.kind != recipe.split:
+        raise ConfigError(f"{name} is for {recipe.split} federations, and this one is {federation.kind}.")
+    if budget is not None and not isinstance(budget, Budget):
+        raise ConfigError(f"budget must be a Budget, got {budget!r}.")
+    if any(len(party.ratings) == 0 for party in federation.parties):
+        empty = next(party.name for party in federation.parties if len(party.ratings) == 0)
+        raise ConfigError(f"{empty} has no ratings. Leave it out.")
+
+
+def _session(
+    folder: Path | None, recipe: Mapping[str, Any], budget: Budget | None, federation: Federation, seed: int
+) -> Session:
+    """Begin a session, or take up the one in the folder if it is of the same training."""
+    terms = {
+        "recipe": dict(recipe),
+        "budget": None if budget is None else as_table(budget),
+        "split": federation.kind,
+        "parties": {p.name: [p.fingerprint, len(p.ratings)] for p in federation.parties},
+        "seed": seed,
+    }
+    terms = json.loads(json.dumps(terms))
+    if folder is None:
+        name = secrets.token_hex(8)
+        return Session(name=name, kinds=(), transcript=Transcript.create(None, session=name))
+    folder.mkdir(parents=True, exist_ok=True)
+    file, lines = folder / "session.json", folder / "transcript.jsonl"
+    if not file.exists():
+        name = secrets.token_hex(8)
+        Transcript.create(lines, session=name)
+        file.write_text(json.dumps({"name": name, "terms": terms}, indent=2))
+    stored = json.loads(file.read_text())
+    if stored["terms"] != terms:
+        differs = [key for key in terms if stored["terms"].get(key) != terms[key]]
+        raise RunError(
+            f"{folder} holds an unfinished training with another {' and '.join(differs)}. Resume it with the "
+            "same settings and data, or train anew under another name."
+        )
+    transcript = Transcript.open(lines, recover=True)
+    return Session(name=stored["name"], kinds=(), transcript=transcript, folder=folder)
+
+
+def _schedules(recipe: Recipe, federation: Federation, budget: Budget) -> dict[str, Schedule]:
+    plain = recipe.schedule(federation.facts, budget.unit)
+    return {party.name: calibrated(plain, own_budget(party, budget)) for party in federation.parties}
+
+
+def _ledgers(
+    federation: Federation,
+    budget: Budget,
+    schedules: Mapping[str, Schedule],
+    session: str,
+    training: Training,
+) -> dict[str, Ledger]:
+    """Open all ledgers, and make sure that all of them have room before anybody begins."""
+    ledgers = {
+        party.name: open_ledger(
+            party, own_budget(party, budget), training.folder, newer_data=training.newer_data
+        )
+        for party in federation.parties
+    }
+    for name, ledger in ledgers.items():
+        reserve(ledger, schedules[name], session)
+    return ledgers
+
+
+def _host(
+    recipe: Recipe,
+    name: str,
+    federation: Federation,
+    schedules: Mapping[str, Schedule],
+    ledgers: Mapping[str, Ledger],
+    session: Session,
+    training: Training,
+) -> Host:
+    random = _own_random(training.random, federation.facts.place(name))
+    door = Door(party=name, ledger=ledgers.get(name), random=random, run=session.name)
+    home = Home(
+        party=federation.party(name),
+        facts=federation.facts,
+        schedule=schedules.get(name),
+        door=door,
+        seed=training.seed,
+    )
+    file = None if session.folder is None else session.folder / f"{name}.npz"
+    participant = recipe.participant(home)
+    return Host(participant, door, session=session.name, kinds=recipe.messages, file=file)
+
+
+def _told(note: Listener, budget: Budget | None, schedule: Schedule | None) -> Callable[[Round], None]:
+    """Return a listener that turns rounds into progress; epsilon is what all rounds so far cost at most."""
+    start = time.perf_counter()
+    epsilons = {} if budget is None or schedule is None else _by_round(schedule, budget)
+
+    def tell(done: Round) -> None:
+        reached = next((value for number, value in epsilons.items() if number >= done.number), None)
+        numbers = {
+            "answered": float(done.answered),
+            "bytes": float(done.traffic),
+            "seconds": round(time.perf_counter() - start, 3),
+        }
+        parts = [f"{done.answered}/{done.parties} parties", f"{done.traffic / 1e6:.3g} MB"]
+        if budget is not None and reached is not None:
+            numbers["epsilon"] = reached
+            parts.insert(0, f"epsilon {reached:.2f} of {budget.epsilon:.2f}")
+        parts += [f"{party} {why}" for party, why in done.missing.items()]
+        note(Progress("round", done.number, done.of, "  ".join(parts), numbers))
+
+    return tell
+
+
+def _by_round(schedule: Schedule, budget: Budget) -> dict[int, float]:
+    from cofactor.privacy.accountant import spent  # it takes a second to load
+
+    last = schedule.rounds
+    wanted = sorted({max(1, round(last * k / _POINTS)) for k in range(1, _POINTS + 1)})
+    return {
+        number: spent(
+            schedule.events(number), budget.delta, unit=budget.unit, adjacency=budget.adjacency
+        ).epsilon
+        for number in wanted
+    }
+
+
+def _finished(hosts: Mapping[str, Host], coordinator: Coordinator) -> dict[str, Any]:
+    last = coordinator.last()
+    with ThreadPoolExecutor(max(1, len(hosts))) as pool:
+        futures = {name: pool.submit(host.finish, last) for name, host in hosts.items()}
+        return {name: future.result() for name, future in futures.items()}
+
+
+def _guarantee(recipe: Recipe, facts: Facts, budget: Budget | None, events: list[Event]) -> Guarantee:
+    if budget is None:
+        return Guarantee.nothing(VANILLA)
+    promise = recipe.promise(facts, budget)
+    units = facts.user_count if budget.unit == "user" else facts.rating_count
+    found = Guarantee.of(
+        events,
+        budget,
+        against=promise.against,
+        covers=promise.covers,
+        does_not_cover=promise.does_not_cover,
+        assumptions=promise.assumptions,
+        shared_units=shared_units(facts, budget),
+        units=units,
+    )
+    return replace(
+        found,
+        why_not=(*found.why_not, *promise.why_not),
+        warnings=(*found.warnings, *promise.warnings),
+    )
+
+
+def shared_units(facts: Facts, budget: Budget) -> bool:
+    """Say whether parties hold parts of the same unit: only users of a vertical federation are shared."""
+    return facts.split == "vertical" and budget.unit == "user"
+
+
+def _together(
+    recipe: Recipe,
+    federation: Federation,
+    budget: Budget | None,
+    session: Session,
+    ledgers: Mapping[str, Ledger],
+    rounds: int,
+) -> Together:
+    facts, sent = federation.facts, session.transcript.sent
+    promise = None if budget is None else recipe.promise(facts, budget)
+    parties = {}
+    for at, name in enumerate(facts.parties):
+        own = [] if name not in ledgers else released(ledgers[name], session.name)
+        parties[name] = PartyFacts(
+            users=facts.users[at],
+            items=facts.items[at],
+            ratings=facts.ratings[at],
+            bytes_sent=sum(each.bytes for each in sent if each.sender == name),
+            epsilon=None if budget is None or promise is None else _loss(own, budget, promise),
+        )
+    return Together(
+        split=facts.split,
+        session=session.name,
+        simulated=federation.simulated,
+        budget=None if budget is None else as_table(budget),
+        parties=parties,
+        rounds=rounds,
+        traffic=sum(each.bytes for each in sent),
+        transcript=session.transcript.content(),
+        ledgers={name: ledger.content() for name, ledger in ledgers.items()},
+    )
+
+
+def _loss(events: list[Event], budget: Budget, promise: Promise) -> float | None:
+    """Return what a party loses if all others collude: only its own share of the noise protects it then."""
+    from cofactor.privacy.accountant import spent
+
+    alone = [replace(event, mechanism=event.mechanism.scaled(promise.own_share**0.5)) for event in events]
+    try:
+        epsilon = spent(alone, budget.delta, unit=budget.unit, adjacency=budget.adjacency).epsilon
+    except Refused:
+        return None
+    return epsilon if epsilon < float("inf") else None
+
+
+def _data_facts(facts: Facts) -> DataFacts:
+    return DataFacts(facts.user_count, facts.item_count, facts.rating_count, str(facts.scale))

@@ -178,7 +178,7 @@ def test_our_own_bug_exits_with_70(
     def broken(_: object) -> dict[str, Any]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("cofactor.federation.run.read_facts", broken)
+    monkeypatch.setattr("cofactor.federation.folder.read_facts", broken)
     done = cofactor("show", tmp_path)
     assert done.code == 70
     assert "bug in cofactor" in done.err

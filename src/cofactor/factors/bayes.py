@@ -17,6 +17,7 @@ from cofactor.factors.baselines import UserItemBias
 from cofactor.factors.bayes_kernels import Matrices
 from cofactor.factors.bayes_known import LATENT_VARIANCE, Known
 from cofactor.factors.bayes_steps import ItemPrior, Items, Tastes, item_step, user_step
+from cofactor.factors.bayes_told import Told
 from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.factors.team import Team, team_size
 from cofactor.progress import Listener, Progress, nobody
@@ -65,17 +66,37 @@ class Bayes:
 
         The user vectors are tastes, in coordinates in which they have unit prior covariance.
         """
+        return self.learn(ratings, features=features, seed=seed, progress=progress).model
+
+    def learn(
+        self,
+        ratings: Ratings,
+        *,
+        features: NDArray[Any] | None = None,
+        told: Told | None = None,
+        start: "Beliefs | None" = None,
+        seed: int = 0,
+        progress: Listener = nobody,
+    ) -> "Learned":
+        """Fit the model and keep what it believes.
+
+        `told` is evidence about the users beside their ratings. `start` is what an earlier fit believed
+        about the same items: it is improved for `epochs` epochs more, and the seed plays no part.
+        """
         data = _Data.of(ratings)
         known = Known.of(ratings, features, self.factors)
-        beliefs = self._start(ratings, known, data.unit, seed)
+        beliefs = self._start(ratings, known, data.unit, seed) if start is None else start
+        _check_start(beliefs, ratings.item_count, len(known.taste_variances()))
+        if told is not None:
+            told.check(ratings.user_count, len(known.taste_variances()) - self.factors)
         with Team(team_size(self.threads, ratings=len(ratings))) as team:
             for epoch in range(self.epochs):
                 before = beliefs.items.bias
-                beliefs = self._improved(data, known, beliefs, team)
+                beliefs = self._improved(data, known, beliefs, team, told)
                 moved = data.unit * float(np.sqrt(np.mean((beliefs.items.bias - before) ** 2)))
                 progress(Progress("bayes", epoch + 1, self.epochs, f"item biases moved by {moved:.4f}"))
-            tastes, _ = self._tastes(data, beliefs, team)
-        return self._model(ratings, beliefs, tastes, data.unit)
+            tastes, _ = self._tastes(data, beliefs, team, told)
+        return Learned(self._model(ratings, beliefs, tastes, data.unit), beliefs)
 
     def _start(self, ratings: Ratings, known: Known, unit: float, seed: int) -> "Beliefs":
         bias = UserItemBias(iterations=3).fit(ratings).item_bias.astype(np.float64) / unit
@@ -88,9 +109,11 @@ class Bayes:
         items = Items(bias, vectors, np.full(len(bias), self.vector_spread**2))
         return Beliefs(items, np.diag(known.taste_variances()), spread * np.eye(width))
 
-    def _improved(self, data: "_Data", known: Known, beliefs: "Beliefs", team: Team) -> "Beliefs":
+    def _improved(
+        self, data: "_Data", known: Known, beliefs: "Beliefs", team: Team, told: Told | None = None
+    ) -> "Beliefs":
         """One epoch of EM: tastes, their covariance, items, the covariance of their deviations."""
-        tastes, total = self._tastes(data, beliefs, team)
+        tastes, total = self._tastes(data, beliefs, team, told)
         covariance = self._pooled(total, data.by_user, beliefs.covariance)
         half = np.linalg.cholesky(covariance)
         prior = ItemPrior(
@@ -125,8 +148,11 @@ class Bayes:
             covariance=turn @ beliefs.covariance @ turn.T,
         )
 
-    def _tastes(self, data: "_Data", beliefs: "Beliefs", team: Team) -> tuple[Tastes, Matrices]:
-        return user_step(data.by_user, data.user_targets, beliefs.items, beliefs.covariance, self.noise, team)
+    def _tastes(
+        self, data: "_Data", beliefs: "Beliefs", team: Team, told: Told | None
+    ) -> tuple[Tastes, Matrices]:
+        items, covariance = beliefs.items, beliefs.covariance
+        return user_step(data.by_user, data.user_targets, items, covariance, self.noise, team, told)
 
     def _pooled(self, total: Matrices, real: Grouped, imagined: Matrices) -> Matrices:
         """Return the covariance over the real users or items that have ratings, and the imagined ones."""
@@ -160,6 +186,23 @@ class Beliefs:
     """Prior covariance of tastes."""
     spread: Matrices
     """Covariance of the item vectors' deviations, in coordinates in which tastes have unit covariance."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted model, and what it rests on."""
+
+    model: Factors
+    beliefs: Beliefs
+
+
+def _check_start(beliefs: Beliefs, items: int, width: int) -> None:
+    if beliefs.items.vectors.shape != (items, width):
+        raise DataError(
+            f"the earlier beliefs are about {beliefs.items.vectors.shape[0]:,} items with "
+            f"{beliefs.items.vectors.shape[1]} coordinates; there are {items:,} with {width}. "
+            "Start from a fit with the same items, features and factors."
+        )
 
 
 @dataclass(frozen=True)

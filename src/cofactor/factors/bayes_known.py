@@ -21,6 +21,10 @@ class Known:
     """The coordinates of item vectors that mean something, latent ones after them."""
 
     features: Matrices
+    centre: Vector
+    """What was taken off each feature."""
+    size: Vector
+    """What each feature was then divided by."""
     popularity: Vector
     """Log count, standardised over ratings."""
     counts: Vector
@@ -31,15 +35,18 @@ class Known:
         """Read popularity off the ratings; centre the features and scale down those that vary widely."""
         counts = ratings.by_item.sizes.astype(np.float64)
         columns = np.zeros((ratings.item_count, 0)) if features is None else _checked(features, ratings)
-        columns = columns - columns.mean(axis=0)
-        columns /= np.maximum(columns.std(axis=0), 1.0)
-        return cls(columns, _popularity(counts), counts, latent)
+        centre, size = columns.mean(axis=0), np.maximum(columns.std(axis=0), 1.0)
+        return cls((columns - centre) / size, centre, size, _popularity(counts), counts, latent)
 
     def vectors(self, bias: Vector) -> Matrices:
         """Return every item's vector before deviations: 1, features, popularity, bias, and latent zeros."""
         centred = bias - np.average(bias, weights=self.counts)
         ones, zeros = np.ones(len(bias)), np.zeros((len(bias), self.latent))
         return np.column_stack([ones, self.features, self.popularity, centred, zeros])
+
+    def elsewhere(self, features: Matrices, popularity: Vector, bias: Vector) -> Matrices:
+        """Describe items that are not among the ratings in the same coordinates, the latent ones left out."""
+        return np.column_stack([np.ones(len(bias)), (features - self.centre) / self.size, popularity, bias])
 
     def taste_variances(self) -> Vector:
         """Return how much users differ along each coordinate, to begin with."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from cofactor.data.grouping import Grouped, Values
 from cofactor.factors.bayes_kernels import Matrices, Vector, invert, pack, sum_moments, unpack
+from cofactor.factors.bayes_told import Told
 from cofactor.factors.team import Team
 
 _BLOCK = 256
@@ -48,11 +49,18 @@ class Tastes:
 
 
 def user_step(
-    by_user: Grouped, targets: Values, items: Items, covariance: Matrices, noise: float, team: Team
+    by_user: Grouped,
+    targets: Values,
+    items: Items,
+    covariance: Matrices,
+    noise: float,
+    team: Team,
+    told: Told | None = None,
 ) -> tuple[Tastes, Matrices]:
     """Return the users' posterior tastes, and the expected u u' summed over users with ratings.
 
-    A rating of an item counts by 1 / (noise + that item's variance).
+    A rating of an item counts by 1 / (noise + that item's variance). What others have `told` about a user
+    counts beside her ratings.
     """
     width = items.vectors.shape[1] + 1
     moments = _item_moments(items, 1.0 / (noise + items.variance))
@@ -64,9 +72,11 @@ def user_step(
     def solve(users: slice) -> Matrices:
         part, of_part = _part(by_user, users)
         plain, by_target = sum_moments(part.ptr, part.index, residuals[of_part], moments, width)
-        products = unpack(plain[:, width:], width - 1) + precision
+        products, information = unpack(plain[:, width:], width - 1) + precision, by_target[:, 1:]
+        if told is not None:
+            told.add(users, products, information)
         invert(products)
-        mean = np.einsum("ufg,ug->uf", products, by_target[:, 1:])
+        mean = np.einsum("ufg,ug->uf", products, information)
         products += mean[:, :, None] * mean[:, None, :]
         means[users] = mean
         packed[users] = np.column_stack([np.ones(len(mean)), mean, pack(products)])

@@ -188,6 +188,11 @@ def _host(
     return Host(participant, door, session=session.name, kinds=recipe.messages, file=file)
 
 
+def _own_random(random: Random, place: int) -> Random:
+    """Give each party a sequence of its own, so that repeatable noise does not depend on whose turn it is."""
+    return InsecureRandom(random.seed * 1000 + place) if isinstance(random, InsecureRandom) else random
+
+
 def _told(note: Listener, budget: Budget | None, schedule: Schedule | None) -> Callable[[Round], None]:
     """Return a listener that turns rounds into progress; epsilon is what all rounds so far cost at most."""
     start = time.perf_counter()

@@ -13,10 +13,11 @@ from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError
 from cofactor.federation.channel import NO_FAILURES, Failures
 from cofactor.federation.federation import Federation
-from cofactor.federation.run import DataFacts, Run
+from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
 from cofactor.privacy.budget import Budget
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Random, SecureRandom
+from cofactor.recipes.alone import NOTHING_LEFT, Alone
 from cofactor.recipes.pooled import Pooled
 from cofactor.recipes.together import Training, train_together
 
@@ -49,6 +50,10 @@ def train(
             raise ConfigError("Pooled has no privacy, so it takes no budget. Choose another recipe.")
         ratings = data.pooled() if isinstance(data, Federation) else data
         return _train_pooled(recipe, ratings, features, seed, progress)
+    if isinstance(recipe, Alone):
+        if budget is not None or not isinstance(data, Federation):
+            raise ConfigError("Alone takes a Federation and no budget: nothing leaves a party.")
+        return _train_alone(recipe, data, seed)
     if not hasattr(recipe, "participant"):
         raise ConfigError(f"train takes a recipe, such as Pooled(model=SGD()), got {recipe!r}.")
     if features is not None:
@@ -87,4 +92,31 @@ def _train_pooled(
         created=created.isoformat(timespec="seconds"),
         seconds=time.perf_counter() - start,
         events=tuple(events),
+    )
+
+
+def _train_alone(recipe: Alone, federation: Federation, seed: int) -> Run:
+    created, start, facts = datetime.now(UTC), time.perf_counter(), federation.facts
+    homes = recipe.fit(federation, seed=seed)
+    return Run(
+        model=None,
+        recipe=as_table(recipe),
+        seed=seed,
+        data=DataFacts(facts.user_count, facts.item_count, facts.rating_count, str(facts.scale)),
+        created=created.isoformat(timespec="seconds"),
+        seconds=time.perf_counter() - start,
+        guarantee=NOTHING_LEFT,
+        homes=homes,
+        together=Together(
+            split=facts.split,
+            session="",
+            simulated=federation.simulated,
+            budget=None,
+            parties={
+                name: PartyFacts(users=facts.users[at], items=facts.items[at], ratings=facts.ratings[at])
+                for at, name in enumerate(facts.parties)
+            },
+            rounds=0,
+            traffic=0,
+        ),
     )

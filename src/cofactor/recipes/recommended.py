@@ -1,0 +1,25 @@
+"""Which recipe to use, if nobody says."""
+
+from typing import Any
+
+from cofactor.errors import Refused
+from cofactor.federation.halves import Split
+from cofactor.privacy.budget import Unit
+
+USUAL_UNIT: dict[Split, Unit] = {"vertical": "rating", "horizontal": "user", "on-device": "user"}
+"""Who is protected, if nobody says: the most that the split can protect usefully."""
+
+
+def recommended(split: Split, unit: Unit) -> Any:
+    """Return the recipe that serves a split and a unit best."""
+    from cofactor.recipes.horizontal import HorizontalMF
+    from cofactor.recipes.vertical import VerticalMF
+    from cofactor.recipes.vertical_taste import VerticalTaste
+
+    if split == "vertical":
+        return VerticalTaste() if unit == "rating" else VerticalMF()
+    if split == "horizontal":
+        return HorizontalMF()
+    raise Refused(
+        "there is no recipe for on-device parties yet. Train horizontally, with parties of many users."
+    )

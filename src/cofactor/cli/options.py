@@ -16,6 +16,30 @@ RatingsFile = Annotated[
         metavar="FILE", help="Ratings: csv, tsv, parquet, MovieLens or RecBole; plain, .gz or .zip."
     ),
 ]
+PartyFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="Ratings: csv, tsv, parquet, MovieLens or RecBole; plain, .gz or .zip. Several files are several "
+        "parties.",
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="How parties relate: horizontal (different users), vertical (different items of the same users) "
+        "or on-device (every user is one)."
+    ),
+]
+Parties = Annotated[
+    int | None, typer.Option(help="Deal one file out to so many make-believe parties: a simulation.")
+]
+Features = Annotated[
+    bool, typer.Option("--features", help="Use public item features, from the table of items.")
+]
+Items = Annotated[Path | None, typer.Option(help="Table of items with titles, if not beside FILE.")]
+Scale = Annotated[str | None, typer.Option(metavar="LOW:HIGH", help="Rating scale, such as 1:5.")]
+Duplicates = Annotated[str, typer.Option(help="Pairs rated twice: error, last or mean.")]
 Member = Annotated[str | None, typer.Option(help="The right file in a .zip that holds several.")]
 UserColumn = Annotated[str | None, typer.Option("--user", metavar="COLUMN", help="Column with the user ids.")]
 ItemColumn = Annotated[str | None, typer.Option("--item", metavar="COLUMN", help="Column with the item ids.")]

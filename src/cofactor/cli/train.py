@@ -1,195 +1,283 @@
-"""`cofactor train`: a file of ratings in, a run folder out."""
+"""`cofactor train`: files of ratings in, a run folder out."""
 
-import shlex
-import sys
-import tomllib
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cofactor.cli import options
+from cofactor.cli import choose, options
 from cofactor.cli.interrupt import interrupted_between_steps
-from cofactor.cli.text import RED, ProgressLine, print_json, print_line, print_scores
-from cofactor.config import from_table, one_of
-from cofactor.errors import ConfigError, DataError, did_you_mean
+from cofactor.cli.outcome import (
+    as_object,
+    megabytes,
+    print_comparison,
+    print_guarantee,
+    print_next,
+    size_of,
+)
+from cofactor.cli.parties import Gathering, Reading, features_of, item_table, split_off, with_features
+from cofactor.cli.settings import BudgetWish, FederationWish, RecipeWish, Wish, with_file, with_run
+from cofactor.cli.text import ProgressLine, print_json, print_line
+from cofactor.cli.unfinished import Unfinished
+from cofactor.errors import BudgetExceeded, ConfigError
 
 if TYPE_CHECKING:
-    from cofactor.data.ratings import Ratings, Scale
-    from cofactor.data.tables import Features, Table
+    from cofactor.data.ratings import Ratings
+    from cofactor.federation.federation import Federation
     from cofactor.federation.run import Run
-    from cofactor.recipes.pooled import Pooled
+    from cofactor.privacy.budget import Budget
 
 
 def train(
-    file: options.RatingsFile,
-    recipe: Annotated[str, typer.Option(help="How to train. So far: pooled.")] = "pooled",
+    files: options.PartyFiles,
+    split: options.Split = None,
+    parties: options.Parties = None,
+    epsilon: Annotated[float | None, typer.Option(help="The most that may be learned: the budget.")] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Probability that epsilon may fail; if left out 1e-6, or 0.1 / units if less."),
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Who is protected: user or rating; the recipe's usual, if left out.")
+    ] = None,
+    adjacency: Annotated[
+        str | None, typer.Option(help="Compared with what: empty (if left out), replace or value.")
+    ] = None,
+    not_private: Annotated[
+        bool, typer.Option("--not-private", help="Train parties without noise: nothing is promised.")
+    ] = False,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help=f"How to train: {', '.join(choose.RECIPES)}; the recommended one, if left out."),
+    ] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="The recipe as its paper sets it, not what works best.")
+    ] = False,
     model: Annotated[
-        str | None, typer.Option(help="sgd, als, bayes or implicit; chosen from the data if left out.")
+        str | None,
+        typer.Option(help="Pooled: sgd, als, bayes or implicit; chosen from the data if left out."),
     ] = None,
     factors: Annotated[int | None, typer.Option(help="Length of each vector.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the ratings.")] = None,
-    features: Annotated[
-        bool, typer.Option("--features", help="Use public item features (bayes only).")
-    ] = False,
-    config: Annotated[Path | None, typer.Option(help="TOML file with a [recipe] table.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="How often the parties exchange messages.")] = None,
+    local_steps: Annotated[int | None, typer.Option(help="Steps of a party between two rounds.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Pooled: passes over the ratings.")] = None,
+    features: options.Features = False,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with tables [recipe], [budget] and [federation].")
+    ] = None,
+    from_run: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="RUN", help="Train as that run did, on newer data; ledgers go on."),
+    ] = None,
     test_fraction: Annotated[
         float | None, typer.Option(help="Share of each user's ratings kept back to measure the error.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<time> if left out.")] = None,
-    items: Annotated[
-        Path | None, typer.Option(help="Table of items with titles, if not beside FILE.")
-    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with a training that was stopped; same options, same files."),
+    ] = False,
+    items: options.Items = None,
     member: options.Member = None,
     user: options.UserColumn = None,
     item: options.ItemColumn = None,
     rating: options.RatingColumn = None,
     time: options.TimeColumn = None,
-    scale: Annotated[str | None, typer.Option(metavar="LOW:HIGH", help="Rating scale, such as 1:5.")] = None,
-    duplicates: Annotated[str, typer.Option(help="Pairs rated twice: error, last or mean.")] = "error",
+    scale: options.Scale = None,
+    duplicates: options.Duplicates = "error",
     implicit: Annotated[
         bool, typer.Option("--implicit", help="Rows only tell that something happened; no ratings.")
     ] = False,
-    seed: options.Seed = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed for splits and initial factors; 0 if left out.", min=0)
+    ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Train a model on a file of ratings and save the run."""
-    from cofactor.data.duplicates import Duplicates
-    from cofactor.data.files import read_ratings
-    from cofactor.federation.folder import check_free
-    from cofactor.recipes.train import train as run_recipe
-
-    one_of(("pooled",), recipe=recipe)
-    one_of(get_args(Duplicates), duplicates=duplicates)
-    # Made here to tell of mistakes before anything is read, and again below, when the data are known.
-    _recipe(model, factors, epochs, config, implicit=implicit)
-    folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    check_free(folder, overwrite=force)
-    ratings = read_ratings(
-        file,
+    """Train on a file of ratings, or let several parties train together, and save the run."""
+    given = {"factors": factors, "rounds": rounds, "local_steps": local_steps, "epochs": epochs}
+    numbers = {name: value for name, value in given.items() if value is not None}
+    wish = Wish(
+        recipe=RecipeWish(recipe=recipe, model=model, numbers=numbers, published=published),
+        budget=BudgetWish(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency),
+        federation=FederationWish(split=split, parties=parties, scale=scale),
+        not_private=not_private,
+        seed=seed or 0,
+    )
+    if config is not None:
+        wish = with_file(config, wish)
+    if from_run is not None:
+        wish = with_run(from_run, wish, seed)
+    reading = Reading(
         user=user,
         item=item,
         rating=rating,
         time=time,
-        scale=_scale(scale),
-        duplicates=cast(Duplicates, duplicates),
+        scale=wish.federation.scale,
+        duplicates=duplicates,
         member=member,
         implicit=implicit,
     )
-    chosen = _recipe(model, factors, epochs, config, implicit=ratings.implicit)
-    table = _item_table(file, items)
-    known = _features(table, ratings) if features else None
-    train_part, test_part = _split(ratings, test_fraction, seed)
-    with interrupted_between_steps(ProgressLine(quiet=quiet or json)) as progress:
-        matrix = None if known is None else known.matrix
-        run = run_recipe(chosen, train_part, features=matrix, seed=seed, progress=progress)
-    run = run.with_titles({} if table is None else table.titles())
-    run.save(folder, overwrite=force)
-    if test_part is not None:
-        # Saved before, so that trouble with measuring does not cost the training.
-        run = _with_scores(run, train_part, test_part)
-        run.save(folder, overwrite=True)
-    _tell(run, folder, as_json=json)
+    task = _Task(
+        files=tuple(files),
+        wish=wish,
+        reading=reading,
+        test_fraction=test_fraction,
+        items=items,
+        features=features,
+        folder=out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S"),
+        force=force,
+        newer_data=from_run is not None,
+        progress=ProgressLine(quiet=quiet or json),
+    )
+    run = task.train_parties(resume=resume) if choose.is_federated(files, wish) else task.train_pooled(resume)
+    _tell(run, task, as_json=json)
 
 
-def _recipe(
-    model: str | None, factors: int | None, epochs: int | None, config: Path | None, *, implicit: bool
-) -> "Pooled":
-    """Build the recipe from a file or from the options; both at once is a contradiction."""
-    from cofactor.recipes.pooled import Pooled
+@dataclass(frozen=True, kw_only=True)
+class _Task:
+    """One training: what goes in, and where it goes."""
 
-    given = {"factors": factors, "epochs": epochs}
-    settings = {name: value for name, value in given.items() if value is not None}
-    if config is None:
-        return Pooled(model=_model(model, settings, implicit=implicit))
-    if model is not None or settings:
-        raise ConfigError(f"{config} already says how to train. Leave out --model, --factors and --epochs.")
-    tables = _toml(config)
-    for name in tables:
-        if name != "recipe":
-            raise ConfigError(f'{config.name} has "{name}".{did_you_mean(name, ["recipe"])} Known: recipe.')
-    return from_table(Pooled, tables.get("recipe", {}), f"{config.name} [recipe]")
+    files: tuple[Path, ...]
+    wish: Wish
+    reading: Reading
+    test_fraction: float | None
+    items: Path | None
+    features: bool
+    folder: Path
+    force: bool
+    newer_data: bool
+    progress: ProgressLine
 
+    def train_pooled(self, resume: bool) -> "Run":
+        """Train in one place."""
+        from cofactor.federation.folder import check_free
+        from cofactor.recipes.train import train as run_recipe
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}.") from None
+        if resume:
+            raise ConfigError("--resume is for parties that train together; train this file again.")
+        # Made here to tell of mistakes before anything is read, and again below, when the data are known.
+        choose.pooled_recipe(self.wish.recipe, implicit=self.reading.implicit)
+        check_free(self.folder, overwrite=self.force)
+        ratings = self.reading.ratings(self.files[0])
+        chosen = choose.pooled_recipe(self.wish.recipe, implicit=ratings.implicit)
+        table = item_table(self.files[0], self.items)
+        known = features_of(table, ratings.item_ids) if self.features else None
+        train_part, test_part = split_off(ratings, self.test_fraction, self.wish.seed)
+        with interrupted_between_steps(self.progress) as progress:
+            run = run_recipe(chosen, train_part, features=known, seed=self.wish.seed, progress=progress)
+        run = run.with_titles({} if table is None else table.titles())
+        return self._saved(run, train_part, test_part)
 
+    def train_parties(self, *, resume: bool) -> "Run":
+        """Let parties train together."""
+        from cofactor.federation.folder import check_free
 
-def _model(name: str | None, settings: dict[str, Any], *, implicit: bool) -> Any:
-    from cofactor.factors.als import ALS
-    from cofactor.factors.bayes import Bayes
-    from cofactor.factors.implicit import ImplicitALS
-    from cofactor.factors.sgd import SGD
-
-    models = {"sgd": SGD, "als": ALS, "bayes": Bayes, "implicit": ImplicitALS}
-    chosen = name or ("implicit" if implicit else "sgd")
-    one_of(tuple(models), model=chosen)
-    return models[chosen](**settings)
-
-
-def _scale(text: str | None) -> "Scale | None":
-    from cofactor.data.ratings import Scale
-
-    if text is None:
-        return None
-    try:
-        low, high = (float(part) for part in text.split(":"))
-    except ValueError:
-        raise ConfigError(f"--scale must look like 1:5 (lowest, colon, highest), got {text!r}.") from None
-    return Scale(low, high)
-
-
-def _item_table(file: Path, items: Path | None) -> "Table | None":
-    from cofactor.data.tables import items_beside, read_items
-
-    if items is not None:
-        return read_items(items)
-    try:
-        return items_beside(file)
-    except DataError as error:
-        print(f"going on without titles: {error}", file=sys.stderr)
-        return None
-
-
-def _features(table: "Table | None", ratings: "Ratings") -> "Features":
-    if table is None:
-        raise ConfigError("--features needs a table of items. Name one with --items.")
-    from cofactor.data.prepare import item_features
-
-    return item_features(table, ratings.item_ids)
-
-
-def _split(ratings: "Ratings", fraction: float | None, seed: int) -> "tuple[Ratings, Ratings | None]":
-    from cofactor.data.split import by_fraction
-
-    return (ratings, None) if fraction is None else by_fraction(ratings, test=fraction, seed=seed)
-
-
-def _with_scores(run: "Run", train_part: "Ratings", test_part: "Ratings") -> "Run":
-    from cofactor.evaluate.compare import compare
-
-    return run.with_scores(compare(run, train_part, test_part).as_dict())
-
-
-def _tell(run: "Run", folder: Path, *, as_json: bool) -> None:
-    facts = run.facts()
-    if as_json:
-        print_json(
-            {"run": str(folder)} | {name: facts[name] for name in ("guarantee", "scores", "seconds", "data")}
+        asked = self.wish.federation
+        split = choose.checked_split(self.files, asked)
+        count = asked.parties or len(self.files)
+        recipe = choose.chosen_recipe(self.wish.recipe, split, self.wish.budget.unit, count)
+        budget = choose.checked_budget(self.wish, recipe)
+        unfinished = Unfinished(self.folder)
+        check_free(self.folder, overwrite=self.force)
+        unfinished.check(resume=resume, force=self.force)
+        gathering = Gathering(
+            files=self.files,
+            split=split,
+            parties=asked.parties,
+            test_fraction=self.test_fraction,
+            seed=self.wish.seed,
         )
+        train_part, test_part = gathering.parts(self.reading)
+        table = item_table(self.files[0], self.items)
+        if self.features:
+            train_part = with_features(train_part, table)
+        if budget is not None:
+            budget = choose.with_usual_delta(budget, train_part.facts, self.wish.budget)
+        with unfinished.kept(resume=resume) as folder, interrupted_between_steps(self.progress) as progress:
+            run = self._trained(recipe, train_part, budget, folder, progress)
+        run = self._saved(run.with_titles({} if table is None else table.titles()), train_part, test_part)
+        unfinished.remove()
+        return run
+
+    def _trained(
+        self, recipe: Any, federation: "Federation", budget: "Budget | None", folder: Path, progress: Any
+    ) -> "Run":
+        from cofactor.recipes.train import train as run_recipe
+
+        try:
+            return run_recipe(
+                recipe,
+                federation,
+                budget=budget,
+                seed=self.wish.seed,
+                progress=progress,
+                folder=folder,
+                newer_data=self.newer_data,
+            )
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"{error} {_what_is_left(federation)}") from None
+
+    def _saved(
+        self,
+        run: "Run",
+        train_part: "Ratings | Federation",
+        test_part: "Ratings | Federation | None",
+    ) -> "Run":
+        from cofactor.evaluate.compare import compare
+
+        run.save(self.folder, overwrite=self.force)
+        if test_part is not None:
+            # Saved before, so that trouble with measuring does not cost the training.
+            run = run.with_scores(compare(run, train_part, test_part).as_dict())
+            run.save(self.folder, overwrite=True)
+        return run
+
+
+def _what_is_left(federation: "Federation") -> str:
+    """Say what the parties' ledgers still allow, and what to do."""
+    from cofactor.privacy.figures import rounded_up
+    from cofactor.privacy.ledger import Ledger
+
+    paths = {party.file: party.ledger_path for party in federation.parties}
+    left = [
+        f"{file} has epsilon {max(ledger.left - 5e-4, 0):.3f} of {rounded_up(ledger.budget.epsilon)}"
+        for file, path in paths.items()
+        if path is not None and path.exists() and (ledger := Ledger.open(path))
+    ]
+    return (
+        f"All runs on a file share one budget, which is fixed when its ledger is opened. Left: "
+        f"{', '.join(left) or 'nothing'}. Ask for less with --epsilon, or train on other data, and open a "
+        "larger budget for them beforehand: cofactor budget FILE --epsilon 8 --delta 1e-6 --unit user."
+    )
+
+
+def _tell(run: "Run", task: _Task, *, as_json: bool) -> None:
+    facts, folder = run.facts(), task.folder
+    if as_json:
+        print_json(as_object(facts, folder))
         return
-    data = facts["data"]
-    size = f"{data['ratings']:,} ratings by {data['users']:,} users of {data['items']:,} items"
-    print_line(f"{size}, {data['scale']}; {run.model} in {run.seconds:.1f} s")
-    print_scores(facts["scores"])
-    print_line(str(run.guarantee), "" if run.guarantee.holds else RED)
-    next_words = ("cofactor", "recommend", str(folder), "--user", str(run.model.user_ids[0]))
-    print_line(f"Saved in {folder}. Next: {shlex.join(next_words)}")
+    together = facts["together"]
+    how = f"{facts['recipe']['kind']} in {run.seconds:.1f} s" if run.model is None or together else None
+    print_line(f"{size_of(facts)}; {how or f'{run.model} in {run.seconds:.1f} s'}")
+    if together and together["rounds"]:
+        print_line(f"{together['rounds']:,} rounds, {megabytes(together['bytes'])} in all messages")
+    print_comparison(facts["scores"])
+    print_guarantee(facts["guarantee"], together)
+    if together and together["budget"] and not together["simulated"]:
+        print_line(f"What all runs spend is in the ledger beside each file, such as {task.files[0]}.ledger.")
+    print_line(f"Saved in {folder}.")
+    print_next(*_next_command(run, folder))
+
+
+def _next_command(run: "Run", folder: Path) -> tuple[object, ...]:
+    if run.together is not None and run.together.budget is not None:
+        return ("verify", folder)
+    party = next(iter(run.homes), None)
+    model = run.model if party is None else run.homes[party]
+    assert model is not None
+    shared = run.together is not None and run.together.split == "vertical"
+    return ("recommend", folder, "--user", model.user_ids[0], *(("--party", party) if shared else ()))

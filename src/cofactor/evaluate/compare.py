@@ -1,14 +1,32 @@
-"""A run beside the baselines: is it worth its trouble?"""
+"""A run beside the baselines: is it worth its trouble, and was it worth joining?"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cofactor.data.ratings import Ratings
+from cofactor.errors import DataError
+from cofactor.evaluate.joining import (
+    ALONE,
+    SENDS_NOTHING,
+    HeldBack,
+    Joining,
+    PartyScores,
+    check_parties,
+    common_models,
+    home_models,
+    own_name,
+    party_scores,
+)
 from cofactor.evaluate.ranking import Ranking, ranking
 from cofactor.evaluate.rating_errors import Errors, errors
-from cofactor.factors.baselines import GlobalMean, ItemMean, Popularity, UserItemBias, UserMean
+from cofactor.factors.baselines import Popularity
+from cofactor.factors.model import Factors
+from cofactor.federation.federation import Federation
 from cofactor.federation.run import Run
+
+ALL = {"owner": "the parties'", "who": "the parties"}
+"""How a sentence names all parties together."""
 
 
 @dataclass(frozen=True)
@@ -16,10 +34,31 @@ class Comparison:
     """Scores by name, the baselines first: errors, or the quality of rankings for implicit ratings."""
 
     scores: Mapping[str, Errors | Ranking]
+    """Over all parties, where there are several."""
+    parties: Mapping[str, PartyScores] = field(default_factory=dict)
+    """The same by party, where there are several."""
+    joining: Joining | None = None
+    """What joining changed for all parties together."""
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
-        """Return plain numbers by name."""
-        return {name: score.as_dict() for name, score in self.scores.items()}
+        """Return plain numbers by name.
+
+        Where there are parties, every score has `parties`, the same numbers by party, and the run's own score
+        has `joining` beside them: its gain, the interval and the sentence.
+        """
+        table = {name: score.as_dict() for name, score in self.scores.items()}
+        for party, own in self.parties.items():
+            for name, score in own.scores.items():
+                joined = {} if own.joining is None or name != self.own else {"joining": own.joining.as_dict()}
+                table[name].setdefault("parties", {})[party] = score.as_dict() | joined
+        if self.joining is not None:
+            table[self.own]["joining"] = self.joining.as_dict(**ALL)
+        return table
+
+    @property
+    def own(self) -> str:
+        """The name of the run's own models among the scores."""
+        return next(name for name in ("private", "together", ALONE, "pooled") if name in self.scores)
 
     def __str__(self) -> str:
         shown = (
@@ -30,23 +69,50 @@ class Comparison:
         lines = [f"{'':12s}" + "".join(f"  {name:<27s}" for name in shown)]
         for name, score in self.scores.items():
             lines.append(f"{name:12s}" + "".join(f"  {getattr(score, measure)!s:<27s}" for measure in shown))
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join([*(line.rstrip() for line in lines), *self.sentences()])
+
+    def sentences(self) -> list[str]:
+        """Say of each party, and then of all, what joining changed."""
+        found = [
+            f"{party}: {own.joining.sentence()}"
+            for party, own in self.parties.items()
+            if own.joining is not None
+        ]
+        return found if self.joining is None else [*found, f"all: {self.joining.sentence(**ALL)}"]
 
 
-def compare(run: Run, train: Ratings, test: Ratings, *, seed: int = 0) -> Comparison:
+def compare(
+    run: Run, train: Ratings | Federation, test: Ratings | Federation, *, seed: int = 0
+) -> Comparison:
     """Measure a run and the baselines, fitted on the same training ratings, on the same test ratings.
 
-    Where the run's model ranks only, values of test ratings do not count: all test items are relevant.
+    Where parties trained together, every party is also measured alone, with the same home model, and all of
+    them pooled, which is not private; errors are over all parties' test ratings, and by party. Where the
+    run's model ranks only, values of test ratings do not count: all test items are relevant.
     """
+    if isinstance(train, Federation) and isinstance(test, Federation):
+        if run.homes:
+            return _compare_parties(run, train, test, seed)
+        train, test = train.pooled(), test.pooled()
+    if run.homes or run.model is None or isinstance(train, Federation) or isinstance(test, Federation):
+        raise DataError(
+            "compare a run of parties with the two parts of their Federation: federation.split()."
+        )
     if run.model.scale is None:
-        test = test.without_values()
-        models = {"popularity": Popularity().fit(train), "pooled": run.model}
-        return Comparison({name: ranking(model, train, test, seed=seed) for name, model in models.items()})
-    models = {
-        "global_mean": GlobalMean().fit(train),
-        "user_mean": UserMean().fit(train),
-        "item_mean": ItemMean().fit(train),
-        "bias": UserItemBias().fit(train),
-        "pooled": run.model,
-    }
+        pairs = test.without_values()
+        ranked = {"popularity": Popularity().fit(train), "pooled": run.model}
+        return Comparison({name: ranking(model, train, pairs, seed=seed) for name, model in ranked.items()})
+    models: dict[str, Factors] = {name: baseline.fit(train) for name, baseline in SENDS_NOTHING.items()}
+    models["pooled"] = run.model
     return Comparison({name: errors(model, test, seed=seed) for name, model in models.items()})
+
+
+def _compare_parties(run: Run, train: Federation, test: Federation, seed: int) -> Comparison:
+    check_parties(run, train, test)
+    parts, own = HeldBack(test), own_name(run)
+    predicted = parts.predicted(home_models(run, train)) | parts.predicted_by_all(common_models(run, train))
+    return Comparison(
+        scores={name: parts.errors(by_party, seed) for name, by_party in predicted.items()},
+        parties={party.name: party_scores(party, predicted, own, seed=seed) for party in test.parties},
+        joining=None if own == ALONE else parts.joining(predicted[ALONE], predicted[own], seed),
+    )

@@ -43,9 +43,11 @@ def reserve(ledger: Ledger, schedule: Schedule, session: str) -> None:
         done[event.once()] += event.count
     wanted = []
     for event in own.events():
-        left = event.count - done[event.once()]
-        if left > 0:
-            wanted.append(replace(event, by=ledger.party, count=left))
+        already = min(event.count, done[event.once()])
+        # Two releases may be alike: what was done counts for one of them.
+        done[event.once()] -= already
+        if event.count > already:
+            wanted.append(replace(event, by=ledger.party, count=event.count - already))
     ledger.reserve(wanted)
 
 

@@ -21,6 +21,8 @@ class Answers:
     by_party: Mapping[str, bytes]
     missing: Mapping[str, str] = field(default_factory=dict)
     """Who did not answer, and why."""
+    lost: frozenset[str] = frozenset()
+    """Who of them never will, however often one asks: a crash took the answer."""
 
 
 class Channel(Protocol):
@@ -89,19 +91,20 @@ class InProcess:
         found = {party: future.result() for party, future in futures.items()}
         return Answers(
             by_party={party: answer for party, answer in found.items() if isinstance(answer, bytes)},
-            missing={party: why for party, why in found.items() if isinstance(why, str)},
+            missing={party: str(why) for party, why in found.items() if not isinstance(why, bytes)},
+            lost=frozenset(party for party, why in found.items() if isinstance(why, RoundLost)),
         )
 
     def close(self) -> None:
         """Let the threads go."""
         self._pool.shutdown()
 
-    def _one(self, host: Host, round: int, data: bytes) -> bytes | str:
+    def _one(self, host: Host, round: int, data: bytes) -> bytes | str | RoundLost:
         before = self._failures.before(host.party, round)
         if before is not None:
             return before
         try:
             reply = host.handle(data)
         except RoundLost as lost:
-            return str(lost)
+            return lost
         return self._failures.after(host.party, round) or reply

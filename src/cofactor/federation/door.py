@@ -7,12 +7,15 @@ that did not go through here: the host compares.
 """
 
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.config import fraction
 from cofactor.errors import CofactorError, RunError
+from cofactor.federation.books import released
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Event
 from cofactor.privacy.ledger import Ledger
@@ -23,6 +26,8 @@ Protection = Literal["noise", "a share of noise", "public", "nothing"]
 """What stands between a number on the wire and the ratings it came from."""
 
 COORDINATOR = "coordinator"
+SUM = "the sum of all answers"
+"""Who receives an answer of which nobody sees more than the sum."""
 
 
 class RoundLost(CofactorError):
@@ -32,14 +37,20 @@ class RoundLost(CofactorError):
 class Door:
     """One party's way out."""
 
-    def __init__(self, *, party: str, ledger: Ledger | None, random: Random, run: str) -> None:
-        """Open the door; without a ledger nothing noisy can leave."""
+    def __init__(
+        self, *, party: str, ledger: Ledger | None, random: Random, run: str, shares: bool = True
+    ) -> None:
+        """Open the door; without a ledger nothing noisy can leave.
+
+        With `shares` False the party asks for more noise than the others have, and adds all of it itself.
+        """
         self.party = party
         self.random = random
         self.events: list[Event] = []
         """Everything that was released in this session."""
         self._ledger = ledger
         self._run = run
+        self._shares = shares
         self._round = 0
         self._passed: list[tuple[NDArray[Any], Protection]] = []
 
@@ -47,7 +58,9 @@ class Door:
         """Begin a round: what passed in earlier ones may not go out again under another name."""
         self._round = round
         self._passed.clear()
-        if self._ledger is not None and any(self._is_of(round, entry) for entry in self._ledger.entries):
+        if self._ledger is not None and any(
+            round_of(event) == round for event in released(self._ledger, self._run)
+        ):
             raise RoundLost(
                 f"{self.party}: round {round} was charged before a crash. It is left out, not repeated."
             )
@@ -60,27 +73,28 @@ class Door:
         With `share` below 1 the noise has only that part of its variance, and protects nothing alone: the
         event is that of a sum in which the honest parties' shares add up to 1. Such an answer is only summed.
         """
-        kind = mechanism if share == 1.0 else _with_share(mechanism, share)
-        noisy = kind.noisy(bounded, self.random)
-        event = mechanism.event(
-            bounded.bound,
-            dimension=bounded.value.size,
-            random=self.random,
-            what=self._in_round(what),
-            by=self.party,
-            to=COORDINATOR,
-        )
-        self._charge(event)
+        if share != 1.0 and not self._shares:
+            raise RunError(f"{self.party} has a budget of its own: it adds all of its noise itself.")
+        drawn = mechanism if share == 1.0 else _with_share(mechanism, share)
+        noisy, event = drawn.release(bounded, random=self.random, **self.label(what))
+        self._charge(replace(event, mechanism=mechanism))
         return self._passes(noisy, "noise" if share == 1.0 else "a share of noise")
 
     def made(self, event: Event, *values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """Charge what a fused kernel has released, and let it out: one event for all these arrays."""
+        """Charge what a fused kernel has released, and let it out: one event for all these arrays.
+
+        The event has the `label` of this round, by which a crash in it is noticed later.
+        """
+        if event.by != self.party or round_of(event) != self._round:
+            raise RunError(f"{self.party}: {event.what} by {event.by} is no release of round {self._round}.")
+        if event.secure and not self.random.secure:
+            raise RunError(f"{self.party}: {event.what} says that its noise is secure, and it is not.")
         self._charge(event)
         return tuple(self._passes(array, "noise") for array in values)
 
     def label(self, what: str) -> dict[str, str]:
         """Return what, by and to for an event of this round: what a fused kernel needs to make one."""
-        return {"what": self._in_round(what), "by": self.party, "to": COORDINATOR}
+        return {"what": f"{what}, round {self._round}", "by": self.party, "to": COORDINATOR}
 
     def public(self, values: NDArray[Any]) -> NDArray[Any]:
         """Let out numbers that do not depend on ratings, or that were released before."""
@@ -112,15 +126,15 @@ class Door:
         self._passed.append((passed, protection))
         return passed
 
-    def _in_round(self, what: str) -> str:
-        return f"{what}, round {self._round}"
 
-    def _is_of(self, round: int, entry: Any) -> bool:
-        event = entry.event
-        return entry.run == self._run and event is not None and event.what.endswith(f", round {round}")
+def round_of(event: Event) -> int | None:
+    """Return the round that an event's label tells, if it has one."""
+    _, mark, number = event.what.rpartition(", round ")
+    return int(number) if mark and number.isascii() and number.isdigit() else None
 
 
 def _with_share(mechanism: Any, share: float) -> Any:
+    fraction(share=share)
     if not isinstance(mechanism, Gaussian):
         raise RunError(f"noise of {type(mechanism).__name__} has no shares here.")
     return mechanism.scaled(math.sqrt(share))

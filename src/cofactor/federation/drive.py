@@ -1,21 +1,18 @@
 """The rounds: ask, take in, remember, tell. Written once, for every recipe and every channel."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from cofactor.errors import Refused, RunError
-from cofactor.federation.channel import Channel
-from cofactor.federation.door import COORDINATOR
+from cofactor.federation.channel import Answers, Channel
+from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.halves import Coordinator
 from cofactor.federation.host import read_arrays, write_arrays
 from cofactor.federation.messages import Letter, Message
 from cofactor.federation.transcript import Transcript
-
-SUM = "the sum of all answers"
-"""Who receives an answer of which nobody sees more than the sum."""
 
 _NAME, _FINISHED = "session name", "finished round"
 
@@ -51,11 +48,11 @@ def drive(
     """Run the rounds that are left."""
     file = None if session.folder is None else session.folder / "coordinator.npz"
     for number in range(_recalled(coordinator, file, session.name) + 1, coordinator.rounds + 1):
-        question = _question(coordinator, session, number, channel.parties)
+        question = _sent(coordinator.ask(number), session, number, channel.parties)
         answers = channel.ask(number, question)
-        letters = {party: Letter.from_bytes(data, session.kinds) for party, data in answers.by_party.items()}
+        letters = {party: _letter(data, party, session, number) for party, data in answers.by_party.items()}
         _note(letters, answers.by_party, coordinator.sums(number), session, number)
-        coordinator.take(number, _opened(letters, coordinator.sums(number), channel.parties, number))
+        coordinator.take(number, _opened(letters, coordinator.sums(number), answers, number))
         if file is not None:
             marks = {_NAME: np.array(session.name), _FINISHED: np.array(number)}
             write_arrays(file, coordinator.state(), **marks)
@@ -71,8 +68,12 @@ def drive(
         )
 
 
-def _question(coordinator: Coordinator, session: Session, number: int, parties: tuple[str, ...]) -> bytes:
-    body = coordinator.ask(number)
+def farewell(coordinator: Coordinator, session: Session, parties: tuple[str, ...]) -> bytes:
+    """Return the letter with which every party finishes at home."""
+    return _sent(coordinator.last(), session, coordinator.rounds + 1, parties)
+
+
+def _sent(body: Message, session: Session, number: int, parties: tuple[str, ...]) -> bytes:
     data = Letter(session=session.name, round=number, sender=COORDINATOR, body=body).to_bytes()
     session.transcript.note(
         data,
@@ -83,6 +84,14 @@ def _question(coordinator: Coordinator, session: Session, number: int, parties: 
         protection="released before",
     )
     return data
+
+
+def _letter(data: bytes, party: str, session: Session, number: int) -> Letter:
+    """Open an answer; one of another round, session or party is no answer."""
+    letter = Letter.from_bytes(data, session.kinds)
+    if (letter.session, letter.round, letter.sender) != (session.name, number, party):
+        raise RunError(f"{party} answered something else than round {number} of this session.")
+    return letter
 
 
 def _note(
@@ -102,26 +111,35 @@ def _note(
 
 
 def _opened(
-    letters: Mapping[str, Letter], only_sum: bool, parties: tuple[str, ...], number: int
+    letters: Mapping[str, Letter], only_sum: bool, answers: Answers, number: int
 ) -> dict[str, Message]:
     """Return what the coordinator gets to see: all answers, or nothing but their sum.
 
-    Adding up in this process stands for a secure sum; shares of noise are sized for all parties.
+    Adding up in this process stands for a secure sum; shares of noise are sized for all parties. A sum that
+    can never be complete is left out.
     """
     if not only_sum:
         return {party: letter.body for party, letter in letters.items()}
-    if len(letters) < len(parties):
-        missing = ", ".join(party for party in parties if party not in letters)
+    if answers.lost:
+        return {}
+    if answers.missing:
         raise Refused(
-            f"round {number}: {missing} did not answer, and noise was shared among all parties. The sum was "
-            "not opened. Run again when they are back."
+            f"round {number}: {', '.join(answers.missing)} did not answer, and noise was shared among all "
+            "parties. The sum was not opened. Run again when they are back."
         )
-    bodies = [letter.body for letter in letters.values()]
+    return {SUM: _added([letter.body for letter in letters.values()], number)}
+
+
+def _added(bodies: Sequence[Message], number: int) -> Message:
+    first = bodies[0]
+    forms = {(type(body), *((name, array.shape) for name, array in body.arrays.items())) for body in bodies}
+    if len(forms) > 1:
+        raise RunError(f"round {number}: the parties' answers differ in kind or shape, so they have no sum.")
     totals = {
         name: np.sum([body.arrays[name] for body in bodies], axis=0, dtype=np.float64)
-        for name in bodies[0].arrays
+        for name in first.arrays
     }
-    return {SUM: type(bodies[0])(**totals)}
+    return type(first)(**totals)
 
 
 def _recalled(coordinator: Coordinator, file: Path | None, name: str) -> int:

@@ -14,6 +14,7 @@ from cofactor.data.numbering import number
 from cofactor.data.partition import Devices
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, DataError
+from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.halves import Facts, Split
 from cofactor.federation.party import Party
 
@@ -84,6 +85,7 @@ class Federation:
             ratings=tuple(len(party.ratings) for party in self.parties),
             scale=self.scale,
             shared_ids=first.user_ids if shared_users else first.item_ids,
+            catalogue=self.item_ids,
             features=widths.pop(),
         )
 
@@ -181,6 +183,12 @@ def _aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two parties are called {twice!r}. Give each a name of its own.")
+    taken = next((name for name in names if name in (COORDINATOR, SUM)), None)
+    if taken is not None:
+        raise ConfigError(f"no party can be called {taken!r}: files and reports use the word otherwise.")
+    files = [party.file.resolve() for party in parties if party.file is not None]
+    if len(set(files)) < len(files):
+        raise ConfigError("two parties have the same file, and so the same ledger. Give each its own file.")
     lists = [getattr(party.ratings, f"{side}_ids") for party in parties]
     if all(len(ids) == len(lists[0]) and np.array_equal(ids, lists[0]) for ids in lists[1:]):
         return tuple(parties)

@@ -43,6 +43,8 @@ class Facts:
     """The lowest and the highest rating that there can be."""
     shared_ids: Ids
     """The ids that all parties share: items if horizontal, users if vertical."""
+    catalogue: Ids
+    """The ids of all items: party by party if vertical."""
     features: int = 0
     """Public numbers about each item."""
 
@@ -60,6 +62,13 @@ class Facts:
     def rating_count(self) -> int:
         """Ratings in all."""
         return sum(self.ratings)
+
+    def items_of(self, party: str) -> slice:
+        """Return where a party's items stand in the catalogue."""
+        if self.split != "vertical":
+            return slice(0, len(self.catalogue))
+        start = sum(self.items[: self.place(party)])
+        return slice(start, start + self.items[self.place(party)])
 
     def place(self, party: str) -> int:
         """Return a party's place among the parties."""
@@ -151,8 +160,8 @@ class Recipe(Protocol):
     def settled(self, facts: Facts, budget: Budget | None) -> Self:
         """Return the recipe with all choices made, from public numbers only; refuse what cannot be had."""
 
-    def schedule(self, facts: Facts, unit: Unit) -> Schedule:
-        """Return everything that will be released, with noise still to be scaled. Only when settled."""
+    def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:
+        """Return everything that a party will release, with noise still to be scaled. Only when settled."""
 
     def participant(self, home: Home) -> Participant:
         """Return the party's half. Only when settled."""
@@ -164,10 +173,17 @@ class Recipe(Protocol):
         """Return what the guarantee says besides its numbers."""
 
 
+def shared_units(split: Split, unit: Unit) -> bool:
+    """Say whether parties hold parts of the same unit: only users of a vertical federation are shared."""
+    return split == "vertical" and unit == "user"
+
+
 def weighted_mean(
     replies: Mapping[str, NDArray[np.float32]], weights: Mapping[str, float]
 ) -> NDArray[np.float32]:
-    """Average what the parties that answered have sent."""
+    """Average what the parties that answered have sent; there must be some."""
+    if not replies:
+        raise RunError("nobody answered, so there is no mean.")
     total = sum(weights[party] for party in replies)
     mean = sum(np.float64(weights[party] / total) * values for party, values in replies.items())
     return np.asarray(mean, np.float32)

@@ -18,7 +18,7 @@ from cofactor.federation.door import Door
 from cofactor.federation.halves import Participant, State
 from cofactor.federation.messages import Letter, Message
 
-_REPLY, _FACTS = "reply bytes", "facts"
+_REPLY, _FACTS = "reply bytes", "reply facts"
 
 
 class Host:
@@ -51,13 +51,11 @@ class Host:
 
     def handle(self, data: bytes) -> bytes:
         """Answer a letter of the coordinator with a letter."""
-        letter = Letter.from_bytes(data, self._kinds)
-        if letter.session != self._session:
-            raise RunError(f"{self.party}: a letter of another session. Start the parties together.")
+        letter = self._opened(data)
+        if letter.round < max(self._answered, 1):
+            raise RunError(f"{self.party}: round {letter.round} is over; this party is at {self._answered}.")
         if letter.round == self._answered:
             return self._reply
-        if letter.round < self._answered:
-            raise RunError(f"{self.party}: round {letter.round} is over; this party is at {self._answered}.")
         self._door.begin(letter.round)
         answer = self._participant.handle(letter.round, letter.body)
         reply = Letter(
@@ -70,9 +68,15 @@ class Host:
         self._keep(letter.round, reply)
         return reply
 
-    def finish(self, message: Message) -> Factors:
-        """Let the participant finish its own model. It stays here."""
-        return self._participant.finish(message)
+    def finish(self, data: bytes) -> Factors:
+        """Let the participant finish its own model, on the coordinator's last letter. It stays here."""
+        return self._participant.finish(self._opened(data).body)
+
+    def _opened(self, data: bytes) -> Letter:
+        letter = Letter.from_bytes(data, self._kinds)
+        if letter.session != self._session:
+            raise RunError(f"{self.party}: a letter of another session. Start the parties together.")
+        return letter
 
     def _protection(self, answer: Message) -> str:
         """Return the weakest protection of an answer's parts; refuse what did not go through the door."""
@@ -83,7 +87,6 @@ class Host:
         return next((word for word in order if word in found), "public")
 
     def _keep(self, round: int, reply: bytes) -> None:
-        self._answered, self._reply = round, reply
         if self._file is not None:
             facts = {"session": self._session, "round": round}
             write_arrays(
@@ -91,6 +94,8 @@ class Host:
                 self._participant.state(),
                 **{_REPLY: np.frombuffer(reply, np.uint8), _FACTS: np.array(json.dumps(facts))},
             )
+        # Only now: an answer that could not be stored is not sent, however often one asks.
+        self._answered, self._reply = round, reply
 
     def _recall(self, file: Path) -> None:
         state = read_arrays(file)
@@ -106,12 +111,22 @@ def write_arrays(file: Path, state: State, **more: Any) -> None:
     """Write arrays to a file, whole or not at all, and on disk when this returns."""
     memory = io.BytesIO()
     np.savez(memory, allow_pickle=False, **dict(state), **more)
+    write_bytes(file, memory.getvalue())
+
+
+def write_bytes(file: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, and on disk when this returns."""
     draft = file.with_name(f".{file.name}.part")
     with draft.open("wb") as opened:
-        opened.write(memory.getbuffer())
+        opened.write(content)
         opened.flush()
         os.fsync(opened.fileno())
     draft.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def read_arrays(file: Path) -> dict[str, Any]:

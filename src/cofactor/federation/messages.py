@@ -7,8 +7,10 @@ Whoever reads says which kinds it expects; anything else is refused before it is
 
 import json
 import math
-from collections.abc import Iterable
+import typing
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ MAGIC = b"cofactor message 1\n"
 """The first bytes of every letter, with the version of its layout."""
 
 _TYPES = ("<f4", "<f8", "<i4", "<i8", "<u4", "<u8", "|u1", "|b1")
+_TEXTS = ("session", "sender", "protection")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,18 +57,17 @@ class Letter:
 
     def to_bytes(self) -> bytes:
         """Return the letter as bytes."""
-        arrays = {name: np.ascontiguousarray(array) for name, array in self.body.arrays.items()}
-        little = {name: array.astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+        little = {name: _little(name, array) for name, array in self.body.arrays.items()}
         head = {
             "session": self.session,
             "round": self.round,
             "sender": self.sender,
             "protection": self.protection,
             "kind": type(self.body).__name__,
-            "plain": self.body.plain,
+            "plain": {name: _plain(name, value) for name, value in self.body.plain.items()},
             "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in little.items()},
         }
-        line = json.dumps(head, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        line = json.dumps(head, separators=(",", ":")).encode() + b"\n"
         return b"".join([MAGIC, line, *(array.tobytes() for array in little.values())])
 
     @classmethod
@@ -73,7 +75,7 @@ class Letter:
         """Read a letter whose message is of one of these kinds; refuse everything else."""
         try:
             return _read(data, {kind.__name__: kind for kind in kinds})
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise RunError(
                 f"a message cannot be read ({error}). Is the other side of the same version?"
             ) from None
@@ -91,14 +93,42 @@ def _read(data: bytes, kinds: dict[str, type[Message]]) -> Letter:
         arrays[name], at = _array(rest, at, type_name, shape)
     if at != len(rest):
         raise ValueError("it has more bytes than it says")
-    body = kinds[head["kind"]](**head["plain"], **arrays)
+    plain = {name: _plain(name, value) for name, value in head["plain"].items()}
+    _check_types(kinds[head["kind"]], {**plain, **arrays})
+    if type(head["round"]) is not int or not all(isinstance(head[name], str) for name in _TEXTS):
+        raise ValueError("its head makes no sense")
     return Letter(
-        session=str(head["session"]),
-        round=int(head["round"]),
-        sender=str(head["sender"]),
-        body=body,
-        protection=str(head["protection"]),
+        session=head["session"],
+        round=head["round"],
+        sender=head["sender"],
+        body=kinds[head["kind"]](**plain, **arrays),
+        protection=head["protection"],
     )
+
+
+def _check_types(kind: type[Message], values: Mapping[str, Any]) -> None:
+    """Refuse a number where an array is expected, and the like; what is missing or unknown shows later."""
+    hints = typing.get_type_hints(kind)
+    for name, value in values.items():
+        choices = typing.get_args(hints[name]) if isinstance(hints[name], UnionType) else (hints[name],)
+        allowed = {typing.get_origin(choice) or choice for choice in choices}
+        if type(value) not in allowed and not (type(value) is int and float in allowed):
+            raise ValueError(f"{name} is of another type")
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Let a finite number, a text or nothing pass; refuse anything else."""
+    if not isinstance(value, int | float | str | None) or value in (math.inf, -math.inf) or value != value:
+        raise RunError(f"{name} is no finite number and no text, so it is not sent.")
+    return value
+
+
+def _little(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as it is sent; memory addresses of objects, say, must not leave."""
+    little = array.astype(array.dtype.newbyteorder("<"), order="C")
+    if little.dtype.str not in _TYPES:
+        raise RunError(f"{name} is an array of {array.dtype}, which is not sent. Use {', '.join(_TYPES)}.")
+    return little
 
 
 def _array(data: bytes, at: int, type_name: str, shape: list[int]) -> tuple[NDArray[Any], int]:
@@ -110,4 +140,5 @@ def _array(data: bytes, at: int, type_name: str, shape: list[int]) -> tuple[NDAr
     count = math.prod(shape)
     if at + count * kind.itemsize > len(data):
         raise ValueError("it has fewer bytes than it says")
-    return np.frombuffer(data, kind, count, at).reshape(shape), at + count * kind.itemsize
+    # A copy, because bytes begin anywhere: kernels want arrays that are aligned.
+    return np.frombuffer(data, kind, count, at).reshape(shape).copy(), at + count * kind.itemsize

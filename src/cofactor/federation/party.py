@@ -44,10 +44,11 @@ class Party:
             )
         if not isinstance(self.ratings, Ratings):
             raise ConfigError(f"party {self.name}: ratings must be Ratings. Read them with read_ratings.")
-        if self.features is not None and len(self.features) != self.ratings.item_count:
+        given, items = self.features, self.ratings.item_count
+        if given is not None and (given.ndim != 2 or len(given) != items):
             raise ConfigError(
-                f"party {self.name}: features have {len(self.features):,} rows for "
-                f"{self.ratings.item_count:,} items. Give one row for each of ratings.item_ids."
+                f"party {self.name}: features have shape {given.shape} for {items:,} items. Give one row for "
+                "each of ratings.item_ids."
             )
 
     @classmethod

@@ -1,11 +1,13 @@
 """From a budget and a schedule to the least noise that keeps within it."""
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 from cofactor.errors import ConfigError, Refused
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.budget import Budget
+from cofactor.privacy.mechanisms import Gaussian
 from cofactor.privacy.schedule import Schedule
 
 _CLOSE = 0.995
@@ -14,13 +16,28 @@ _DIGITS = 4
 _MOST = 1e9
 
 
-@lru_cache(maxsize=128)
 def calibrated(schedule: Schedule, budget: Budget) -> Schedule:
     """Return the schedule with its noise scaled so that it spends the budget, and never more.
 
     The factor is rounded up, to four digits. Epsilon ends within 1% below the budget, except where the next
     smaller factor would already spend more, or a mechanism spends less even with its least noise.
     """
+    # Gaussian noise costs the same for any number of coordinates: parties that differ there share one search.
+    sizes = [release.dimension for release in schedule.releases]
+    alike = all(isinstance(release.mechanism, Gaussian) for release in schedule.releases)
+    found = _calibrated(_resized(schedule, [1] * len(sizes)) if alike else schedule, budget)
+    return _resized(found, sizes)
+
+
+def _resized(schedule: Schedule, sizes: list[int]) -> Schedule:
+    releases = [
+        replace(release, dimension=size) for release, size in zip(schedule.releases, sizes, strict=True)
+    ]
+    return replace(schedule, releases=tuple(releases))
+
+
+@lru_cache(maxsize=128)
+def _calibrated(schedule: Schedule, budget: Budget) -> Schedule:
     target = budget.epsilon * (1 + _CLOSE) / 2
     too_little: tuple[float, float] | None = None
     enough: tuple[float, float] | None = None

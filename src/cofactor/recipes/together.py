@@ -7,18 +7,22 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cofactor.config import as_table
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
 from cofactor.federation.door import Door
-from cofactor.federation.drive import Round, Session, drive
+from cofactor.federation.drive import Round, Session, drive, farewell
 from cofactor.federation.federation import Federation
-from cofactor.federation.halves import Coordinator, Facts, Home, Promise, Recipe
-from cofactor.federation.host import Host
+from cofactor.federation.halves import Facts, Home, Promise, Recipe, shared_units
+from cofactor.federation.host import Host, write_bytes
+from cofactor.federation.party import Party
 from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
 from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
@@ -59,7 +63,9 @@ def train_together(recipe: Recipe, federation: Federation, budget: Budget | None
     _check(recipe, federation, budget)
     facts = federation.facts
     settled = recipe.settled(facts, budget)
-    session = _session(training.folder, as_table(settled), budget, federation, training.seed)
+    _check_unit(settled, budget)
+    terms = _terms(as_table(settled), budget, federation, training.seed)
+    session = replace(_session(training.folder, terms), kinds=settled.messages)
     schedules = {} if budget is None else _schedules(settled, federation, budget)
     ledgers = {} if budget is None else _ledgers(federation, budget, schedules, session.name, training)
     coordinator = settled.coordinator(facts, training.seed)
@@ -75,13 +81,12 @@ def train_together(recipe: Recipe, federation: Federation, budget: Budget | None
 
     channel = InProcess(hosts, failures=training.failures)
     try:
-        told = _told(note, budget, next(iter(schedules.values()), None))
-        drive(coordinator, channel, replace(session, kinds=settled.messages), told)
+        drive(coordinator, channel, session, _told(note, budget, _loosest(schedules, federation, budget)))
     finally:
         channel.close()
         for ledger in ledgers.values():
             ledger.give_up_reserved()
-    homes = _finished(hosts, coordinator)
+    homes = _finished(hosts, farewell(coordinator, session, channel.parties))
     return Run(
         model=coordinator.published(),
         recipe=as_table(settled),
@@ -109,27 +114,49 @@ def _check(recipe: Recipe, federation: Federation, budget: Budget | None) -> Non
         raise ConfigError(f"{empty} has no ratings. Leave it out.")
 
 
-def _session(
-    folder: Path | None, recipe: Mapping[str, Any], budget: Budget | None, federation: Federation, seed: int
-) -> Session:
-    """Begin a session, or take up the one in the folder if it is of the same training."""
+def _check_unit(recipe: Recipe, budget: Budget | None) -> None:
+    if budget is not None and budget.unit not in recipe.units:
+        raise ConfigError(
+            f"{type(recipe).__name__} protects each {' or '.join(recipe.units)}, and the budget is for each "
+            f"{budget.unit}."
+        )
+
+
+def _terms(
+    recipe: Mapping[str, Any], budget: Budget | None, federation: Federation, seed: int
+) -> dict[str, Any]:
+    """Return all that must be the same when a training goes on."""
     terms = {
         "recipe": dict(recipe),
         "budget": None if budget is None else as_table(budget),
         "split": federation.kind,
-        "parties": {p.name: [p.fingerprint, len(p.ratings)] for p in federation.parties},
+        "scale": str(federation.scale),
+        "parties": {party.name: _party_terms(party) for party in federation.parties},
         "seed": seed,
     }
-    terms = json.loads(json.dumps(terms))
+    plain: dict[str, Any] = json.loads(json.dumps(terms))
+    return plain
+
+
+def _party_terms(party: Party) -> dict[str, Any]:
+    ratings = party.ratings.by_user
+    digest = sha256()
+    for array in (ratings.ptr, ratings.index, ratings.values):
+        digest.update(np.ascontiguousarray(array).data)
+    budget = None if party.budget is None else as_table(party.budget)
+    return {"fingerprint": party.fingerprint, "ratings": digest.hexdigest(), "budget": budget}
+
+
+def _session(folder: Path | None, terms: Mapping[str, Any]) -> Session:
+    """Begin a session, or take up the one in the folder if it is of the same training."""
     if folder is None:
         name = secrets.token_hex(8)
         return Session(name=name, kinds=(), transcript=Transcript.create(None, session=name))
     folder.mkdir(parents=True, exist_ok=True)
     file, lines = folder / "session.json", folder / "transcript.jsonl"
     if not file.exists():
-        name = secrets.token_hex(8)
-        Transcript.create(lines, session=name)
-        file.write_text(json.dumps({"name": name, "terms": terms}, indent=2))
+        begun = {"name": secrets.token_hex(8), "terms": terms}
+        write_bytes(file, json.dumps(begun, indent=2).encode())
     stored = json.loads(file.read_text())
     if stored["terms"] != terms:
         differs = [key for key in terms if stored["terms"].get(key) != terms[key]]
@@ -137,13 +164,20 @@ def _session(
             f"{folder} holds an unfinished training with another {' and '.join(differs)}. Resume it with the "
             "same settings and data, or train anew under another name."
         )
+    # Where nobody has answered yet, a crash may have come before the transcript's first line.
+    if not lines.exists() and not any(folder.glob("*.npz")):
+        Transcript.create(lines, session=stored["name"])
     transcript = Transcript.open(lines, recover=True)
     return Session(name=stored["name"], kinds=(), transcript=transcript, folder=folder)
 
 
 def _schedules(recipe: Recipe, federation: Federation, budget: Budget) -> dict[str, Schedule]:
-    plain = recipe.schedule(federation.facts, budget.unit)
-    return {party.name: calibrated(plain, own_budget(party, budget)) for party in federation.parties}
+    return {
+        party.name: calibrated(
+            recipe.schedule(federation.facts, budget.unit, party.name), own_budget(party, budget)
+        )
+        for party in federation.parties
+    }
 
 
 def _ledgers(
@@ -175,9 +209,12 @@ def _host(
     training: Training,
 ) -> Host:
     random = _own_random(training.random, federation.facts.place(name))
-    door = Door(party=name, ledger=ledgers.get(name), random=random, run=session.name)
+    party = federation.party(name)
+    door = Door(
+        party=name, ledger=ledgers.get(name), random=random, run=session.name, shares=party.budget is None
+    )
     home = Home(
-        party=federation.party(name),
+        party=party,
         facts=federation.facts,
         schedule=schedules.get(name),
         door=door,
@@ -193,13 +230,24 @@ def _own_random(random: Random, place: int) -> Random:
     return InsecureRandom(random.seed * 1000 + place) if isinstance(random, InsecureRandom) else random
 
 
+def _loosest(
+    schedules: Mapping[str, Schedule], federation: Federation, budget: Budget | None
+) -> Schedule | None:
+    """Return the schedule with the least noise: parties may have asked for more."""
+    if budget is None:
+        return None
+    party = max(federation.parties, key=lambda party: own_budget(party, budget).epsilon)
+    return schedules[party.name]
+
+
 def _told(note: Listener, budget: Budget | None, schedule: Schedule | None) -> Callable[[Round], None]:
     """Return a listener that turns rounds into progress; epsilon is what all rounds so far cost at most."""
     start = time.perf_counter()
     epsilons = {} if budget is None or schedule is None else _by_round(schedule, budget)
+    whole = max(epsilons.values(), default=None)
 
     def tell(done: Round) -> None:
-        reached = next((value for number, value in epsilons.items() if number >= done.number), None)
+        reached = next((value for number, value in epsilons.items() if number >= done.number), whole)
         numbers = {
             "answered": float(done.answered),
             "bytes": float(done.traffic),
@@ -228,8 +276,7 @@ def _by_round(schedule: Schedule, budget: Budget) -> dict[int, float]:
     }
 
 
-def _finished(hosts: Mapping[str, Host], coordinator: Coordinator) -> dict[str, Any]:
-    last = coordinator.last()
+def _finished(hosts: Mapping[str, Host], last: bytes) -> dict[str, Any]:
     with ThreadPoolExecutor(max(1, len(hosts))) as pool:
         futures = {name: pool.submit(host.finish, last) for name, host in hosts.items()}
         return {name: future.result() for name, future in futures.items()}
@@ -247,7 +294,7 @@ def _guarantee(recipe: Recipe, facts: Facts, budget: Budget | None, events: list
         covers=promise.covers,
         does_not_cover=promise.does_not_cover,
         assumptions=promise.assumptions,
-        shared_units=shared_units(facts, budget),
+        shared_units=shared_units(facts.split, budget.unit),
         units=units,
     )
     return replace(
@@ -255,11 +302,6 @@ def _guarantee(recipe: Recipe, facts: Facts, budget: Budget | None, events: list
         why_not=(*found.why_not, *promise.why_not),
         warnings=(*found.warnings, *promise.warnings),
     )
-
-
-def shared_units(facts: Facts, budget: Budget) -> bool:
-    """Say whether parties hold parts of the same unit: only users of a vertical federation are shared."""
-    return facts.split == "vertical" and budget.unit == "user"
 
 
 def _together(

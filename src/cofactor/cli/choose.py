@@ -1,0 +1,247 @@
+"""From what was asked for to a recipe and a budget; mistakes are told before any data are read."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from cofactor.config import from_table, one_of
+from cofactor.errors import ConfigError, Refused, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cofactor.cli.settings import BudgetWish, FederationWish, RecipeWish, Wish
+    from cofactor.federation.halves import Facts, Split
+    from cofactor.privacy.budget import Adjacency, Budget, Unit
+
+RECIPES = ("vertical-taste", "vertical-mf", "horizontal-mf", "alone", "pooled")
+WITHOUT_BUDGET = ("alone", "pooled")
+PROPOSED = (1.0, 2.0, 4.0, 8.0)
+
+SPLITS = (
+    "horizontal: the parties hold different users and rate the same items, as shops in different towns do; "
+    "vertical: the parties hold different items of the same users, as a book shop and a film service do"
+)
+
+
+def classes() -> dict[str, Any]:
+    """Return all recipes by name."""
+    from cofactor.recipes.alone import Alone
+    from cofactor.recipes.horizontal import HorizontalMF
+    from cofactor.recipes.pooled import Pooled
+    from cofactor.recipes.vertical import VerticalMF
+    from cofactor.recipes.vertical_taste import VerticalTaste
+
+    return dict(zip(RECIPES, (VerticalTaste, VerticalMF, HorizontalMF, Alone, Pooled), strict=True))
+
+
+def is_federated(files: "Sequence[Path]", wish: "Wish") -> bool:
+    """Say whether parties are meant to train together; one file by itself is trained in one place."""
+    asked, about = wish.federation, wish.recipe
+    named = about.recipe or _dashed(about.table)
+    return (
+        len(files) > 1
+        or asked.split is not None
+        or asked.parties is not None
+        or named not in (None, "pooled")
+        or any(value is not None for value in vars(wish.budget).values())
+        or wish.not_private
+    )
+
+
+def checked_split(files: "Sequence[Path]", asked: "FederationWish") -> "Split":
+    """Return how the parties' ratings relate; refuse what makes no federation."""
+    from cofactor.federation.halves import Split
+
+    several = len(files) > 1
+    if not several and asked.split is None and asked.parties is None:
+        raise ConfigError(
+            "this asks for parties that train together, and names one file. Name a file for each party, or "
+            "deal this one out to make-believe parties with --parties 5 --split horizontal (or vertical)."
+        )
+    if asked.split is None:
+        raise ConfigError(f"name --split horizontal or --split vertical. {SPLITS}.")
+    one_of(get_args(Split), split=asked.split)
+    if several and asked.parties is not None:
+        raise ConfigError("several files are several parties. Leave out --parties: it deals out one file.")
+    if asked.split == "on-device":
+        if several or asked.parties is not None:
+            raise ConfigError("on-device makes every user of one file a party. Leave out the rest.")
+    elif not several and asked.parties is None:
+        raise ConfigError(
+            f"--split {asked.split} needs parties: name a file for each, or deal this one out with "
+            "--parties 5, for a simulation."
+        )
+    return cast("Split", asked.split)
+
+
+def chosen_recipe(about: "RecipeWish", split: "Split", unit: str | None, parties: int) -> Any:
+    """Return the recipe that was asked for, or the recommended one."""
+    from cofactor.recipes.recommended import USUAL_UNIT, recommended
+
+    if about.recipe is not None:
+        one_of(RECIPES, recipe=about.recipe)
+    if split == "on-device" and about.recipe != "pooled":
+        recommended(split, USUAL_UNIT[split])
+    if about.table is not None:
+        recipe = from_recipe_table(about, recommended(split, _unit(unit, split)))
+    else:
+        recipe = _named(about, split, unit, parties)
+    own = getattr(recipe, "split", split)
+    if own != split:
+        raise ConfigError(
+            f"{type(recipe).__name__} is for {own} federations. Leave out --recipe, or --split."
+        )
+    return recipe
+
+
+def from_recipe_table(about: "RecipeWish", usual: Any) -> Any:
+    """Build the recipe of a table; without a kind it is the usual one, or a pooled one with a model."""
+    from cofactor.recipes.pooled import Pooled
+
+    assert about.table is not None
+    kind = Pooled if "model" in about.table else type(usual)
+    table = {"kind": kind.__name__} | dict(about.table)
+    return from_table(reduce(or_, classes().values()), table, about.where)
+
+
+def pooled_recipe(about: "RecipeWish", *, implicit: bool) -> Any:
+    """Return a recipe that trains in one place."""
+    from cofactor.recipes.pooled import Pooled
+
+    if about.recipe is not None:
+        one_of(RECIPES, recipe=about.recipe)
+    if about.table is not None:
+        return from_recipe_table(about, Pooled())
+    if about.published:
+        raise ConfigError("--published goes with vertical-mf or horizontal-mf.")
+    return Pooled(model=_model(about, implicit=implicit))
+
+
+def checked_budget(wish: "Wish", recipe: Any) -> "Budget | None":
+    """Return the budget, delta apart, which may follow from the data; without an epsilon propose one."""
+    from cofactor.recipes.alone import Alone
+    from cofactor.recipes.pooled import Pooled
+
+    said = any(value is not None for value in vars(wish.budget).values())
+    if isinstance(recipe, Pooled | Alone):
+        if said:
+            raise ConfigError(f"{type(recipe).__name__} takes no budget: no noise is added. Leave it out.")
+        return None
+    if wish.not_private:
+        if said:
+            raise ConfigError("--not-private adds no noise, so there is no budget. Leave out one of them.")
+        return None
+    unit = cast("Unit", wish.budget.unit or recipe.units[0])
+    if wish.budget.epsilon is None:
+        raise Refused(_proposal(unit))
+    return _budget(wish.budget, unit, 1e-6)
+
+
+def with_usual_delta(budget: "Budget", facts: "Facts", asked: "BudgetWish") -> "Budget":
+    """Choose delta, if it was left out: 1e-6, or a tenth of 1 / units if that is less."""
+    if asked.delta is not None:
+        return budget
+    units = facts.user_count if budget.unit == "user" else facts.rating_count
+    return replace(budget, delta=float(f"{min(1e-6, 0.1 / units):.1g}"))
+
+
+def _budget(asked: "BudgetWish", unit: "Unit", delta: float) -> "Budget":
+    from cofactor.privacy.budget import Budget
+
+    assert asked.epsilon is not None
+    return Budget(
+        epsilon=asked.epsilon,
+        delta=delta if asked.delta is None else asked.delta,
+        unit=unit,
+        adjacency=cast("Adjacency", asked.adjacency or "empty"),
+    )
+
+
+def _proposal(unit: str) -> str:
+    from cofactor.privacy.budget import odds
+    from cofactor.privacy.figures import percent
+
+    first, *others = [(f"{epsilon:g}", percent(odds(epsilon, 0.0))) for epsilon in PROPOSED]
+    more = ", ".join(f"{epsilon} ({share})" for epsilon, share in others)
+    command = shlex.join(["cofactor", *sys.argv[1:], "--epsilon", first[0]])
+    return (
+        f"name a budget for each {unit}: --epsilon {first[0]} (who guesses between two possibilities is right "
+        f"at most {first[1]} of the time), {more}; or --not-private to train without noise. Nothing was "
+        f"released. For example: {command}"
+    )
+
+
+def _named(about: "RecipeWish", split: "Split", unit: str | None, parties: int) -> Any:
+    from cofactor.recipes.recommended import recommended
+
+    if about.recipe == "pooled":
+        return pooled_recipe(about, implicit=False)
+    if about.model is not None:
+        raise ConfigError("--model is for the recipe pooled. Leave it out, or add --recipe pooled.")
+    if about.recipe is None and about.published:
+        recipe: Any = classes()[f"{split}-mf"]()
+    elif about.recipe is None:
+        recipe = recommended(split, _unit(unit, split))
+    else:
+        recipe = classes()[about.recipe]()
+    return _with_numbers(_as_published(recipe, parties) if about.published else recipe, about.numbers)
+
+
+def _unit(unit: str | None, split: "Split") -> "Unit":
+    from cofactor.privacy.budget import UNITS
+    from cofactor.recipes.recommended import USUAL_UNIT
+
+    if unit is None:
+        return USUAL_UNIT[split]
+    one_of(UNITS, unit=unit)
+    return cast("Unit", unit)
+
+
+def _as_published(recipe: Any, parties: int) -> Any:
+    if not hasattr(recipe, "as_published"):
+        raise ConfigError(
+            f"{type(recipe).__name__} is in no paper. --published goes with vertical-mf or horizontal-mf."
+        )
+    return recipe.as_published(parties)
+
+
+def _with_numbers(settings: Any, numbers: Mapping[str, int]) -> Any:
+    known = [each.name for each in fields(settings)]
+    for name in numbers:
+        if name not in known:
+            raise ConfigError(
+                f"{type(settings).__name__} has no {name}.{did_you_mean(name, known)} It has "
+                f"{', '.join(known)}."
+            )
+    return replace(settings, **numbers)
+
+
+def _model(about: "RecipeWish", *, implicit: bool) -> Any:
+    from cofactor.factors.als import ALS
+    from cofactor.factors.bayes import Bayes
+    from cofactor.factors.implicit import ImplicitALS
+    from cofactor.factors.sgd import SGD
+
+    models: dict[str, Any] = {"sgd": SGD, "als": ALS, "bayes": Bayes, "implicit": ImplicitALS}
+    chosen = about.model or ("implicit" if implicit else "sgd")
+    one_of(tuple(models), model=chosen)
+    return _with_numbers(models[chosen](), about.numbers)
+
+
+def _dashed(table: Mapping[str, Any] | None) -> str | None:
+    """Return a recipe's name on the command line from the name of its class in a table."""
+    if not isinstance(table, Mapping) or "kind" not in table:
+        return None
+    spelled = {
+        "VerticalTaste": "vertical-taste",
+        "VerticalMF": "vertical-mf",
+        "HorizontalMF": "horizontal-mf",
+    }
+    kind = str(table["kind"])
+    return spelled.get(kind, kind.lower() if kind in ("Alone", "Pooled") else None)

@@ -1,0 +1,116 @@
+"""What came out of a run: tables and sentences for people, one object for programs."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cofactor.cli.text import RED, print_line, print_scores, print_table
+
+OWN = ("private", "together", "alone")
+"""Under which name the parties' own models are compared: the first that is there."""
+_ASIDE = ("parties", "joining")
+
+
+def as_object(facts: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a run's facts as one object with stable keys."""
+    together = facts.get("together") or {}
+    return {
+        "run": str(folder),
+        "guarantee": facts["guarantee"],
+        **scores_as_object(facts["scores"], together.get("parties", {})),
+        "seconds": facts["seconds"],
+        "rounds": together.get("rounds", 0),
+        "bytes": together.get("bytes", 0),
+        "data": facts["data"],
+    }
+
+
+def scores_as_object(scores: Mapping[str, Any], parties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return overall scores by name, and beside them those of each party with what is public about it."""
+    found: dict[str, Any] = {party: {**public, "scores": {}} for party, public in parties.items()}
+    for name, score in scores.items():
+        for party, own in score.get("parties", {}).items():
+            entry = found.setdefault(party, {"scores": {}})
+            entry["scores"][name] = _plain(own)
+            if "joining" in own:
+                entry |= {"joining": own["joining"], "sentence": own["joining"]["sentence"]}
+    return {
+        "scores": {name: _plain(score) for name, score in scores.items()},
+        "parties": found,
+        "joining": next((score["joining"] for score in scores.values() if "joining" in score), None),
+    }
+
+
+def print_comparison(scores: Mapping[str, Any]) -> None:
+    """Print overall scores, and what joining changed for each party and for all."""
+    print_scores(scores)
+    own = next((name for name in OWN if name in scores), "")
+    parties: Mapping[str, Any] = scores.get(own, {}).get("parties", {})
+    if not parties:
+        return
+    names = [
+        name for name in ("bias", "alone", "private", "together", "published", "pooled") if name in scores
+    ]
+    rows = [
+        (party, *(scores[name]["parties"][party]["mse"] for name in names), _in_short(score))
+        for party, score in parties.items()
+    ]
+    print_table(("party", *names, "mse by party"), rows)
+    if "joining" in scores[own]:
+        print_line(f"All together: {scores[own]['joining']['sentence']}.")
+
+
+def print_guarantee(guarantee: Mapping[str, Any], together: Mapping[str, Any] | None) -> None:
+    """Print what is promised, in red if it does not hold, and what is left if all others collude."""
+    print_line(guarantee["statement"], "" if guarantee["holds"] else RED)
+    if together and together["budget"]:
+        print_line(f"If the coordinator and all other parties collude: {_colluding(together['parties'])}.")
+
+
+def print_next(*words: object) -> None:
+    """Say what to type next."""
+    print_line(f"Next: {shlex.join(['cofactor', *map(str, words)])}")
+
+
+def size_of(facts: Mapping[str, Any]) -> str:
+    """Say how large the data were, and how they were divided."""
+    data, together = facts["data"], facts.get("together")
+    size = (
+        f"{data['ratings']:,} ratings by {data['users']:,} users of {data['items']:,} items, {data['scale']}"
+    )
+    if not together:
+        return size
+    count = len(together["parties"])
+    parties = "1 party" if count == 1 else f"{count:,} parties"
+    played = ", make-believe" if together["simulated"] else ""
+    return f"{size}; {parties} ({together['split']}{played})"
+
+
+def megabytes(count: float) -> str:
+    """Write a number of bytes."""
+    return f"{count / 1e6:,.3g} MB"
+
+
+def _plain(score: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in score.items() if name not in _ASIDE}
+
+
+def _in_short(score: Mapping[str, Any]) -> str:
+    """Leave the errors out of the sentence: they stand beside it."""
+    sentence: str = score.get("joining", {}).get("sentence", "")
+    return sentence.partition(" (MSE")[0]
+
+
+def _colluding(parties: Mapping[str, Any]) -> str:
+    from cofactor.privacy.figures import rounded_up
+
+    losses = {
+        party: "nothing finite can be promised"
+        if facts["epsilon"] is None
+        else f"epsilon {rounded_up(facts['epsilon'])}"
+        for party, facts in parties.items()
+    }
+    if len(set(losses.values())) == 1:
+        return f"{next(iter(losses.values()))} for each party"
+    return ", ".join(f"{loss} for {party}" for party, loss in losses.items())

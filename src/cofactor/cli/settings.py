@@ -1,0 +1,152 @@
+"""What a training is asked to be: by options, a TOML file or an earlier run, but never by two of them."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cofactor.config import from_table
+from cofactor.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from cofactor.data.ratings import Scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeWish:
+    """How to train."""
+
+    recipe: str | None = None
+    """Its name, such as vertical-taste."""
+    model: str | None = None
+    """What a pooled recipe fits."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """Settings by name: factors, rounds, local_steps, epochs."""
+    published: bool = False
+    """Whether the setting of the paper is wanted."""
+    table: Mapping[str, Any] | None = None
+    """All of it as a table, as TOML files and run folders hold it."""
+    where: str = ""
+    """Where the table stands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetWish:
+    """How much may be learned; what is left out is chosen."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+    unit: str | None = None
+    adjacency: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FederationWish:
+    """How the parties' ratings relate."""
+
+    split: str | None = None
+    parties: int | None = None
+    """How many make-believe parties one file is dealt out to."""
+    scale: str | None = None
+    """Lowest and highest rating, as 1:5."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """All of it."""
+
+    recipe: RecipeWish = field(default_factory=RecipeWish)
+    budget: BudgetWish = field(default_factory=BudgetWish)
+    federation: FederationWish = field(default_factory=FederationWish)
+    not_private: bool = False
+    seed: int = 0
+
+
+_TABLES: dict[str, Any] = {"recipe": RecipeWish, "budget": BudgetWish, "federation": FederationWish}
+
+
+def with_file(path: Path, wish: Wish) -> Wish:
+    """Add what a TOML file says; an option that says something about the same table is a contradiction."""
+    tables = _toml(path)
+    for name, table in tables.items():
+        if name not in _TABLES:
+            known = ", ".join(_TABLES)
+            raise ConfigError(f'{path.name} has "{name}".{did_you_mean(name, _TABLES)} Known: {known}.')
+        where, said = f"{path.name} [{name}]", options_of(getattr(wish, name))
+        if said:
+            words = "how to train" if name == "recipe" else f"what the {name} is"
+            raise ConfigError(f"{where} already says {words}. Leave out {', '.join(said)}.")
+        if name == "recipe":
+            wish = replace(wish, recipe=RecipeWish(table=table, where=where))
+        else:
+            wish = replace(wish, **{name: from_table(_TABLES[name], table, where)})
+    return wish
+
+
+def with_run(run: Path, wish: Wish, seed: int | None) -> Wish:
+    """Add what an earlier run says; only epsilon, delta, scale and seed may be said anew."""
+    from cofactor.federation.folder import read_facts
+
+    anew = replace(wish.budget, epsilon=None, delta=None), replace(wish.federation, scale=None)
+    said = [option for part in (wish.recipe, *anew) for option in options_of(part)]
+    if said or wish.not_private:
+        words = ", ".join([*said, *(["--not-private"] if wish.not_private else [])])
+        raise ConfigError(f"--from {run} already says how to train. Leave out {words}.")
+    facts = read_facts(run)
+    together = facts.get("together") or {}
+    return Wish(
+        recipe=RecipeWish(table=facts["recipe"], where=f"{run} [recipe]"),
+        budget=_budget_of(together, wish.budget),
+        federation=_federation_of(together, facts["data"]["scale"], wish.federation),
+        not_private=bool(together) and not together["budget"] and wish.budget.epsilon is None,
+        seed=facts["seed"] if seed is None else seed,
+    )
+
+
+def _budget_of(together: Mapping[str, Any], anew: BudgetWish) -> BudgetWish:
+    table = dict(together.get("budget") or {})
+    table.pop("kind", None)
+    table |= {name: value for name, value in vars(anew).items() if value is not None}
+    return BudgetWish(**table)
+
+
+def _federation_of(together: Mapping[str, Any], scale: str, anew: FederationWish) -> FederationWish:
+    if not together:
+        return anew
+    dealt = together["simulated"] and together["split"] != "on-device"
+    low, _, high, *_ = scale.split()
+    return FederationWish(
+        split=together["split"],
+        parties=len(together["parties"]) if dealt else None,
+        scale=anew.scale or f"{low}:{high}",
+    )
+
+
+def options_of(part: Any) -> list[str]:
+    """Name the options that say something."""
+    named = {each.name: getattr(part, each.name) for each in fields(part) if each.name != "numbers"}
+    given = [name for name, value in {**named, **getattr(part, "numbers", {})}.items() if value]
+    return [f"--{name.replace('_', '-')}" for name in given]
+
+
+def scale_of(text: str | None) -> "Scale | None":
+    """Read 1:5."""
+    from cofactor.data.ratings import Scale
+
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise ConfigError(f"--scale must look like 1:5 (lowest, colon, highest), got {text!r}.") from None
+    return Scale(low, high)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}.") from None

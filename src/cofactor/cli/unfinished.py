@@ -1,0 +1,69 @@
+"""A training that was stopped: where it is kept, how it goes on, and when it is cleared away."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cofactor.errors import RunError
+
+SUFFIX = ".unfinished"
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The folder beside a run folder in which a training keeps what it needs to go on."""
+
+    run: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self.run.with_name(self.run.name + SUFFIX)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a training to go on with."""
+        return (self.folder / "session.json").exists()
+
+    def check(self, *, resume: bool, force: bool) -> None:
+        """Refuse to lose a training that was not finished, or to go on with one that is not there."""
+        if resume and not self.exists:
+            raise RunError(f"there is nothing to resume: no {self.folder}. Train without --resume.")
+        if self.folder.exists() and not self.exists:
+            raise RunError(f"{self.folder} is in the way. Move it, or name another folder with --out.")
+        if self.exists and not resume and not force:
+            raise RunError(
+                f"{self.folder} holds a training that was not finished. Add --resume to go on with it, or "
+                "--force to discard it; what it has spent stays spent."
+            )
+
+    @contextmanager
+    def kept(self, *, resume: bool) -> Iterator[Path]:
+        """Yield the folder; if training stops, say how it goes on, and clear away what holds nothing."""
+        if not resume:
+            self.remove()
+        try:
+            yield self.folder
+        except BaseException:
+            if any(self.folder.glob("*.npz")):
+                print(f"What was done is kept. Go on with: {resuming(self.run)}", file=sys.stderr)
+            elif not resume:
+                self.remove()
+            raise
+
+    def remove(self) -> None:
+        """Clear the folder away, if it is a training's."""
+        if self.exists:
+            shutil.rmtree(self.folder)
+
+
+def resuming(run: Path) -> str:
+    """Return the command that goes on with the one that was typed."""
+    words = ["cofactor", *sys.argv[1:]]
+    if "--out" not in words:
+        words += ["--out", str(run)]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])

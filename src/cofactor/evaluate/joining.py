@@ -1,0 +1,225 @@
+"""What joining was worth to each party: errors alone, together and pooled, on the same test ratings."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.config import from_table
+from cofactor.data.grouping import Index, Values
+from cofactor.data.ratings import Ratings
+from cofactor.errors import DataError
+from cofactor.evaluate.bootstrap import Estimate, estimate, resampled_totals
+from cofactor.evaluate.rating_errors import Errors, check_numbering, errors_of
+from cofactor.factors.baselines import GlobalMean, ItemMean, UserItemBias, UserMean
+from cofactor.factors.bayes import Bayes
+from cofactor.factors.model import Factors
+from cofactor.federation.federation import Federation
+from cofactor.federation.party import Party
+from cofactor.federation.run import Run
+from cofactor.recipes.alone import Alone
+from cofactor.recipes.pooled import Pooled
+
+SENDS_NOTHING: dict[str, GlobalMean | UserMean | ItemMean | UserItemBias] = {
+    "global_mean": GlobalMean(),
+    "user_mean": UserMean(),
+    "item_mean": ItemMean(),
+    "bias": UserItemBias(),
+}
+"""What every party can fit to its own ratings in no time."""
+
+ALONE, POOLED, PUBLISHED = "alone", "pooled", "published"
+
+Predicted = dict[str, dict[str, Values]]
+"""By name of the model and by party, what it predicts of the party's test ratings."""
+
+
+@dataclass(frozen=True)
+class Joining:
+    """What joining changed, from a paired bootstrap over users."""
+
+    gain: Estimate
+    """Mean squared error alone less that together: above 0 if joining helped."""
+    alone: float
+    together: float
+
+    @property
+    def helped(self) -> bool | None:
+        """True or False if 95% of the resamples agree on it; None if it may be chance."""
+        if self.gain.low > 0:
+            return True
+        return False if self.gain.high < 0 else None
+
+    def sentence(self, *, owner: str = "your", who: str = "you") -> str:
+        """Say it plainly: `owner` has the error, `who` was to be helped."""
+        width = (self.gain.high - self.gain.low) / 2
+        decimals = 3 if width == 0 else max(2, 1 - math.floor(math.log10(width)))
+        margin = f"+- {width:.{decimals}f}"
+        beside = f"(MSE {self.alone:.{decimals}f} alone, {self.together:.{decimals}f} together)"
+        if self.helped is None:
+            change = f"{-self.gain.value:+.{decimals}f} {margin}"
+            return (
+                f"joining did not help {who}: {owner} error changed by {change}, which may be chance {beside}"
+            )
+        verb = "lowered" if self.helped else "raised"
+        return f"joining {verb} {owner} error by {abs(self.gain.value):.{decimals}f} {margin} {beside}"
+
+    def as_dict(self, **words: str) -> dict[str, Any]:
+        """Return plain numbers and the sentence."""
+        return {
+            "gain": self.gain.value,
+            "interval": [self.gain.low, self.gain.high],
+            "sentence": self.sentence(**words),
+        }
+
+
+@dataclass(frozen=True)
+class PartyScores:
+    """One party's errors by name, and what joining changed for it."""
+
+    scores: Mapping[str, Errors] = field(default_factory=dict)
+    """Empty where a party has no test ratings."""
+    joining: Joining | None = None
+
+
+def own_name(run: Run) -> str:
+    """Return under which name the parties' own models of a run are compared."""
+    assert run.together is not None
+    if run.recipe.get("kind") == "Alone":
+        return ALONE
+    return "together" if run.together.budget is None else "private"
+
+
+def home_models(run: Run, train: Federation) -> dict[str, dict[str, Factors]]:
+    """Return all models that parties have to themselves, by name and party; baselines first."""
+    found = {
+        name: {party.name: baseline.fit(party.ratings) for party in train.parties}
+        for name, baseline in SENDS_NOTHING.items()
+    }
+    name = own_name(run)
+    if name != ALONE:
+        found[ALONE] = Alone(home=_home_settings(run)).fit(train, seed=run.seed)
+    found[name] = dict(run.homes)
+    return found
+
+
+def common_models(run: Run, train: Federation) -> dict[str, Factors]:
+    """Return the models of all users and items: what everyone may see, and what pooling would give."""
+    pooled = Pooled(model=_home_settings(run)).fit(
+        train.pooled(), features=_all_features(train), seed=run.seed
+    )
+    seen = run.model if train.kind == "vertical" else None
+    return ({} if seen is None else {PUBLISHED: seen}) | {POOLED: pooled}
+
+
+@dataclass(frozen=True, eq=False)
+class HeldBack:
+    """Test ratings party by party, and where each stands among those of all."""
+
+    federation: Federation
+
+    def predicted(self, homes: Mapping[str, Mapping[str, Factors]]) -> Predicted:
+        """Predict with each party's own models."""
+        return {
+            name: {party.name: _predicted(models, party) for party in self.federation.parties}
+            for name, models in homes.items()
+        }
+
+    def predicted_by_all(self, common: Mapping[str, Factors]) -> Predicted:
+        """Predict with models that number users and items as the pooled ratings do."""
+        found: Predicted = {}
+        for name, model in common.items():
+            if (len(model.user_ids), len(model.item_ids)) != (self.pooled.user_count, self.pooled.item_count):
+                raise DataError(f"the {name} model has other users or items than the test ratings.")
+            found[name] = {
+                party: model.predict_rows(users, items) for party, (users, items) in self._rows.items()
+            }
+        return found
+
+    def errors(self, predicted: Mapping[str, Values], seed: int) -> Errors:
+        """Measure all parties' predictions together."""
+        return errors_of(self._in_order(predicted), self.pooled, seed=seed)
+
+    def joining(self, alone: Mapping[str, Values], together: Mapping[str, Values], seed: int) -> Joining:
+        """Compare two models of all parties."""
+        return joining_of(self._in_order(alone), self._in_order(together), self.pooled, seed=seed)
+
+    @cached_property
+    def pooled(self) -> Ratings:
+        """All test ratings."""
+        return self.federation.pooled()
+
+    @cached_property
+    def _rows(self) -> dict[str, tuple[Index, Index]]:
+        """By party, the rows of users and items among those of all parties."""
+        found, at, vertical = {}, 0, self.federation.kind == "vertical"
+        for party in self.federation.parties:
+            ratings = party.ratings
+            own_users, own_items = (0, at) if vertical else (at, 0)
+            found[party.name] = (ratings.users + np.int32(own_users), ratings.items + np.int32(own_items))
+            at += ratings.item_count if vertical else ratings.user_count
+        return found
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        # Pooled ratings are grouped by user, and those of one user keep the order of the parties.
+        return np.argsort(np.concatenate([users for users, _ in self._rows.values()]), kind="stable")
+
+    def _in_order(self, predicted: Mapping[str, Values]) -> Values:
+        """Put the parties' predictions in the order of the pooled ratings."""
+        return np.concatenate([predicted[party] for party in self._rows])[self._order]
+
+
+def joining_of(alone: Values, together: Values, test: Ratings, *, seed: int = 0) -> Joining:
+    """Compare two predictions of the same test ratings; users are drawn once for both."""
+    squares = [(test.values.astype(np.float64) - one) ** 2 for one in (alone, together)]
+    counts = test.by_user.sizes
+    columns = [np.bincount(test.users, square, minlength=test.user_count) for square in squares]
+    totals = resampled_totals(np.column_stack([*columns, counts])[counts > 0], seed=seed)
+    before, after = totals[:, 0] / totals[:, 2], totals[:, 1] / totals[:, 2]
+    return Joining(estimate(before - after), float(before[0]), float(after[0]))
+
+
+def party_scores(
+    party: Party, predicted: Mapping[str, Mapping[str, Values]], own: str, *, seed: int
+) -> PartyScores:
+    """Measure all models on one party's test ratings."""
+    test = party.ratings
+    if len(test) == 0:
+        return PartyScores()
+    mine = {name: by_party[party.name] for name, by_party in predicted.items()}
+    joining = None if own == ALONE else joining_of(mine[ALONE], mine[own], test, seed=seed)
+    return PartyScores({name: errors_of(values, test, seed=seed) for name, values in mine.items()}, joining)
+
+
+def check_parties(run: Run, train: Federation, test: Federation) -> None:
+    """Refuse federations that are not the two parts of the one that was trained."""
+    names = [party.name for party in train.parties]
+    if names != [party.name for party in test.parties] or set(names) != set(run.homes):
+        raise DataError(
+            f"the run has models for {', '.join(run.homes)}, and the parties to compare are "
+            f"{', '.join(names)}. Compare with the two parts of one federation."
+        )
+
+
+def _predicted(models: Mapping[str, Factors], party: Party) -> Values:
+    model, ratings = models[party.name], party.ratings
+    check_numbering(model, ratings)
+    return model.predict_rows(ratings.users, ratings.items)
+
+
+def _home_settings(run: Run) -> Bayes:
+    """Return the home model of the run's recipe, if it has one: what joining is measured against."""
+    stated = run.recipe.get("home")
+    return Bayes() if stated is None else from_table(Bayes, stated, "recipe.home")
+
+
+def _all_features(federation: Federation) -> NDArray[np.float32] | None:
+    features = [party.features for party in federation.parties if party.features is not None]
+    if not features:
+        return None
+    return np.concatenate(features) if federation.kind == "vertical" else features[0]

@@ -1,0 +1,262 @@
+"""`verify`: does a run folder bear out what it promises? Its ledgers and its transcript are reckoned anew.
+
+What can be found out this way is that somebody changed a part of the folder. Whoever writes all of it anew,
+with seals to match, is found out by the ledgers that lie beside the data, and by nothing in the folder.
+"""
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from cofactor.config import from_table
+from cofactor.errors import CofactorError, LedgerError, PrivacyWarning, RunError
+from cofactor.federation.books import all_released, released
+from cofactor.federation.door import COORDINATOR, SUM, round_of
+from cofactor.federation.folder import read_facts
+from cofactor.federation.halves import shared_units
+from cofactor.federation.transcript import Sent, Transcript
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.guarantee import Guarantee
+from cofactor.privacy.ledger import Ledger
+
+_CLOSE = 1e-6
+"""Relative difference of two epsilons that are the same but for the libraries that reckoned them."""
+_RECKONED = ("delta", "unit", "adjacency", "budget_epsilon", "releases", "secure_noise")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    holds: bool
+    detail: str
+    """A sentence: what was found, or what is wrong."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All that was looked at."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything is as the folder says. It may say that nothing is promised."""
+        return all(check.holds for check in self.checks)
+
+
+def verify(folder: str | Path, *, ledgers: Iterable[str | Path] = ()) -> Verdict:
+    """Check a run folder; `ledgers` are those beside the data, which must still hold what the run's do."""
+    facts = read_facts(folder)
+    if not facts.get("together"):
+        return Verdict((_check("promise", partial(_nothing_promised, facts)),))
+    run = _Stored(Path(folder), facts)
+    checks = [
+        *(_check(f"ledger of {party}", partial(run.ledger_is_whole, party)) for party in run.parties),
+        _check("transcript", run.transcript_is_whole),
+        _check("answers", run.answers_are_charged),
+        _check("releases", run.releases_are_told),
+        _check("guarantee", run.guarantee_is_borne_out),
+        *(_check(f"{path}", partial(run.kept_in, Path(path))) for path in ledgers),
+    ]
+    return Verdict(tuple(checks))
+
+
+def _check(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except CofactorError as error:
+        return Check(name, False, str(error))
+    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+        return Check(name, False, f"The folder is damaged ({type(error).__name__}: {error}).")
+
+
+def _nothing_promised(facts: Mapping[str, Any]) -> str:
+    if Guarantee.from_json(facts["guarantee"]).epsilon is not None:
+        raise RunError("The run promises privacy, and has neither ledgers nor a transcript to show for it.")
+    return "Nothing was promised, so there is nothing to check."
+
+
+class _Stored:
+    """What a run of several parties has stored."""
+
+    def __init__(self, folder: Path, facts: Mapping[str, Any]) -> None:
+        self._folder = folder
+        self._facts = facts
+        self._together: Mapping[str, Any] = facts["together"]
+        if not isinstance(self._together, Mapping) or not isinstance(self._together.get("parties"), Mapping):
+            raise RunError(f"{folder}: the run folder is damaged (together). Train again.")
+        self.parties: tuple[str, ...] = tuple(self._together["parties"])
+
+    def ledger_is_whole(self, party: str) -> str:
+        """Check the copy of a party's ledger: its seals, and that it is the one that the run stored."""
+        path = self._ledger_path(party)
+        if self._budget is None:
+            if path.exists():
+                raise RunError("There is a ledger, and the run had no budget.")
+            return "There was no budget, so there is no ledger."
+        if not path.exists():
+            raise RunError(f"{path.name} is missing.")
+        _check_digest(path, self._together["sha256"]["ledgers"].get(party))
+        own = released(Ledger.open(path), self._session)
+        rounds = {round_of(event) for event in own}
+        return f"Its seals are whole; {len(own):,} entries in {len(rounds):,} rounds are of this run."
+
+    def transcript_is_whole(self) -> str:
+        """Check the transcript: its seals, its session, and its sizes."""
+        path = self._folder / "transcript.jsonl"
+        if not path.exists():
+            raise RunError(f"{path.name} is missing.")
+        _check_digest(path, self._together["sha256"]["transcript"])
+        if self._transcript.session != self._session:
+            raise RunError("It tells of another session.")
+        told = {party: self._together["parties"][party]["bytes_sent"] for party in self.parties}
+        found = {party: self._transcript.bytes_by(party) for party in self.parties}
+        if found != told or self._transcript.total_bytes != self._together["bytes"]:
+            raise RunError("Its messages have other sizes in all than run.json tells.")
+        count, size = len(self._transcript.sent), self._transcript.total_bytes
+        return f"Its seals are whole; {count:,} messages, {size:,} bytes."
+
+    def answers_are_charged(self) -> str:
+        """Check that whatever left a party was protected, charged in its round, and never made twice."""
+        answers = [sent for sent in self._transcript.sent if sent.sender != COORDINATOR]
+        charged = {
+            (party, round_of(event))
+            for party, ledger in self._ledgers.items()
+            for event in released(ledger, self._session)
+        }
+        digests: dict[tuple[str, int], str] = {}
+        for sent in answers:
+            where = f"{sent.sender}, round {sent.round}"
+            self._check_answer(sent, (sent.sender, sent.round) in charged, where)
+            if digests.setdefault((sent.sender, sent.round), sent.digest) != sent.digest:
+                raise RunError(f"{where}: two different answers left the party.")
+        unseen = len(charged - set(digests))
+        beside = f" {unseen:,} more were charged and never arrived." if unseen else ""
+        return f"{len(digests):,} answers left the parties, each in its round as it should be.{beside}"
+
+    def _check_answer(self, sent: Sent, charged: bool, where: str) -> None:
+        if sent.sender not in self.parties or not 1 <= sent.round <= self._together["rounds"]:
+            raise RunError(f"{where}: there was no such party or round.")
+        if sent.protection in ("noise", "a share of noise"):
+            if not charged:
+                raise RunError(f"{where}: an answer left, and the party's ledger knows nothing of it.")
+        elif sent.protection == "nothing" and self._budget is not None:
+            raise RunError(f"{where}: an answer left without any protection.")
+        elif sent.protection not in ("public", "nothing"):
+            raise RunError(f"{where}: nobody knows what {sent.protection!r} protects.")
+        if sent.protection == "a share of noise" and sent.receiver != SUM:
+            raise RunError(f"{where}: {sent.receiver} saw an answer that had only a share of the noise.")
+
+    def releases_are_told(self) -> str:
+        """Check each party's releases: their rounds, their maker, and the loss that run.json tells."""
+        if self._budget is None:
+            return "There was no budget, so nothing was released with noise."
+        for party, ledger in self._ledgers.items():
+            own = released(ledger, self._session)
+            rounds = {round_of(event) or 0 for event in own}
+            if any(event.by != party for event in own) or not rounds <= self._rounds:
+                raise RunError(
+                    f"{party}: its ledger has releases of others, or of rounds that there were not."
+                )
+            told, least = self._together["parties"][party]["epsilon"], self._cost(own)
+            if told is not None and told < least * (1 - _CLOSE):
+                raise RunError(f"{party} loses at least epsilon {least:.4g}, and run.json says {told:.4g}.")
+        counts = [
+            sum(event.count for event in released(each, self._session)) for each in self._ledgers.values()
+        ]
+        return f"{sum(counts):,} releases, from {min(counts):,} to {max(counts):,} for each party."
+
+    def guarantee_is_borne_out(self) -> str:
+        """Check that the ledgers add up to what is promised, and that the promise is what is written."""
+        stored = Guarantee.from_json(self._facts["guarantee"])
+        self._check_words(stored)
+        if self._budget is None:
+            if stored.epsilon is not None:
+                raise RunError("The run had no budget, and promises privacy all the same.")
+            return "Nothing was promised."
+        events = all_released(self._ledgers, self._session)
+        apart = shared_units(self._together["split"], self._budget.unit)
+        found = Guarantee.of(events, self._budget, shared_units=apart)
+        differs = [name for name in _RECKONED if getattr(found, name) != getattr(stored, name)]
+        if differs or set(found.by) != set(stored.by):
+            raise RunError(f"The ledgers do not bear out {', '.join(differs) or 'by'} of the guarantee.")
+        if not _same(found.epsilon, stored.epsilon):
+            raise RunError(
+                f"The ledgers add up to epsilon {found.epsilon}; the guarantee says {stored.epsilon}."
+            )
+        if stored.holds and not found.holds:
+            raise RunError(f"The guarantee says that it holds. {' '.join(found.why_not)}")
+        return f"The ledgers add up to epsilon {found.epsilon}, as the guarantee says."
+
+    def _check_words(self, stored: Guarantee) -> None:
+        """Compare the whole text, which only the version that wrote it writes in the same words."""
+        written = json.loads(json.dumps(stored.as_json()))
+        same_version = self._facts.get("versions", {}).get("cofactor") == version("cofactor")
+        if same_version and written != self._facts["guarantee"]:
+            raise RunError("The guarantee's words do not say what its numbers say.")
+
+    def kept_in(self, path: Path) -> str:
+        """Check that a ledger beside the data still holds all that a copy of the run's holds."""
+        live = Ledger.open(path)
+        for party, copy in self._ledgers.items():
+            try:
+                live.check_kept(copy.count, copy.head)
+            except LedgerError:
+                continue
+            return f"It holds all that {party}'s copy holds, and {live.count - copy.count:,} entries more."
+        raise RunError("It has lost entries that this run remembers, or belongs to none of its parties.")
+
+    @property
+    def _session(self) -> str:
+        return str(self._together["session"])
+
+    @property
+    def _rounds(self) -> set[int]:
+        return set(range(1, int(self._together["rounds"]) + 1))
+
+    @cached_property
+    def _budget(self) -> Budget | None:
+        table = self._together["budget"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            return None if table is None else from_table(Budget, table, "budget")
+
+    @cached_property
+    def _ledgers(self) -> dict[str, Ledger]:
+        if self._budget is None:
+            return {}
+        return {party: Ledger.open(self._ledger_path(party)) for party in self.parties}
+
+    @cached_property
+    def _transcript(self) -> Transcript:
+        return Transcript.open(self._folder / "transcript.jsonl")
+
+    def _ledger_path(self, party: str) -> Path:
+        return self._folder / "ledgers" / f"{party}.ledger"
+
+    def _cost(self, events: Any) -> float:
+        from cofactor.privacy.accountant import spent  # it takes a second to load
+
+        budget = self._budget
+        assert budget is not None
+        return spent(events, budget.delta, unit=budget.unit, adjacency=budget.adjacency).epsilon
+
+
+def _check_digest(path: Path, wanted: object) -> None:
+    if sha256(path.read_bytes()).hexdigest() != wanted:
+        raise RunError(f"{path.name} is not the file that the run stored.")
+
+
+def _same(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=_CLOSE)

@@ -1,0 +1,162 @@
+"""What parties of `VerticalMF` and `HorizontalMF` have in common: ratings made ready, and private steps."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.data.grouping import Grouped
+from cofactor.federation.halves import Facts, Home, array_of
+from cofactor.federation.messages import Message
+from cofactor.privacy.bounding import sum_of_records, sum_of_users
+from cofactor.privacy.budget import Unit
+from cofactor.privacy.events import Bound
+from cofactor.privacy.mechanisms import Gaussian, SampledGaussian
+from cofactor.privacy.schedule import Release
+from cofactor.privacy.trimming import trimmed
+from cofactor.recipes.clipping import Clipping, EmbeddingClipping
+from cofactor.recipes.private_descent import PrivateDescent
+
+MEAN = "the mean rating"
+"""What the release of the mean is called in ledgers and plans."""
+
+RADIUS = 2.0
+"""No centred vector is longer, in the units of training: a guard against steps that are too large."""
+_MEAN_SHARE = 0.01
+"""Part of the budget that the mean costs, roughly: enough to know it to two digits."""
+
+
+def prepared(home: Home, most_ratings: int | None) -> Grouped:
+    """Return the party's ratings by user, limited to the scale and, for each user, to so many, in secret."""
+    scale, ratings = home.facts.scale, home.party.ratings.by_user
+    values = np.clip(ratings.values, np.float32(scale.low), np.float32(scale.high))
+    limited = Grouped(ratings.ptr, ratings.index, values)
+    if most_ratings is None:
+        return limited
+    return limited.keep(trimmed(limited.ptr, most_ratings, home.door.random))
+
+
+def release_of(home: Home, what: str) -> Release | None:
+    """Return one of the party's releases by its name; None in a run without a budget."""
+    schedule = home.schedule
+    return None if schedule is None else next(each for each in schedule.releases if each.what == what)
+
+
+def unit_of(home: Home) -> Unit:
+    """Return whose contribution is bounded."""
+    return "rating" if home.schedule is None else home.schedule.releases[0].bound.unit
+
+
+def descent_of(
+    home: Home,
+    ratings: Grouped,
+    users: NDArray[Any],
+    items: NDArray[Any],
+    *,
+    clipping: Clipping,
+    centre: float,
+    most_ratings: int | None,
+) -> PrivateDescent:
+    """Return the party's private steps, on ratings less the offset and in the units of training."""
+    scale, offset, size = home.facts.scale, offset_of(clipping, centre), unit_size(clipping, home.facts)
+    values = (ratings.values - np.float32(offset)) / np.float32(size)
+    highest = max(scale.high - offset, offset - scale.low) / size
+    return PrivateDescent(
+        Grouped(ratings.ptr, ratings.index, np.clip(values, -np.float32(highest), np.float32(highest))),
+        users,
+        items,
+        clipping=clipping,
+        unit=unit_of(home),
+        highest=highest,
+        most_ratings=most_ratings,
+        radius=None if not_centred(clipping) else RADIUS,
+    )
+
+
+def not_centred(clipping: Clipping) -> bool:
+    """Say whether vectors may not be negative: nothing is then taken off ratings, nor are they rescaled."""
+    return isinstance(clipping, EmbeddingClipping) or clipping.nonnegative
+
+
+def offset_of(clipping: Clipping, centre: float) -> float:
+    """Return what is taken off all ratings."""
+    return 0.0 if not_centred(clipping) else centre
+
+
+def unit_size(clipping: Clipping, facts: Facts) -> float:
+    """Return the size of the units of training: a scale from 1 to 5 has unit 1."""
+    return 1.0 if not_centred(clipping) else (facts.scale.high - facts.scale.low) / 4
+
+
+def take(
+    home: Home,
+    descent: PrivateDescent,
+    what: str,
+    *,
+    steps: int,
+    rate_users: Any,
+    rate_items: Any,
+    sampling: float | None,
+) -> NDArray[Any]:
+    """Take steps and let out what they made: the users' vectors if these move, else the items'."""
+    door, release = home.door, release_of(home, what)
+    event = descent.take(
+        steps,
+        mechanism=None if release is None else _gaussian(release),
+        rate_users=rate_users,
+        rate_items=rate_items,
+        random=door.random,
+        sampling=sampling if release is None and sampling != 1 else None,
+        **door.label(what),
+    )
+    made = descent.items if rate_users is None else descent.users
+    return door.unprotected(made) if event is None else door.made(event, made)[0]
+
+
+def released_total(home: Home, ratings: Grouped) -> NDArray[Any]:
+    """Let out the sum of all ratings, less the middle of the scale."""
+    values = (ratings.values.astype(np.float64) - _middle(home.facts))[:, None]
+    release = release_of(home, MEAN)
+    if release is None:
+        return home.door.unprotected(values.sum(axis=0))
+    if release.bound.unit == "rating":
+        bounded = sum_of_records(values, limit=release.bound.size, unit="rating")
+    else:
+        bounded = sum_of_users(values, ratings.ptr, limit=release.bound.size)
+    return home.door.release(release.mechanism, bounded, what=MEAN)
+
+
+def mean_release(facts: Facts, unit: Unit, most_ratings: int | None, steps: int, sampling: float) -> Release:
+    """Return the release of the mean, with little noise beside that of so many steps."""
+    most = (most_ratings or 1) if unit == "user" else 1
+    return Release(
+        what=MEAN,
+        mechanism=Gaussian(noise_multiplier=1 / (sampling * math.sqrt(_MEAN_SHARE * steps))),
+        bound=Bound(size=most * (facts.scale.high - facts.scale.low) / 2, norm="l2", unit=unit),
+        dimension=1,
+        rounds=1,
+    )
+
+
+def mean_of(replies: Mapping[str, Message], facts: Facts, used: Mapping[str, float]) -> float:
+    """Return the mean rating that the parties' sums tell; `used` is about how many ratings each added up."""
+    totals = [float(array_of(reply, "total", (1,), party)[0]) for party, reply in replies.items()]
+    count = sum(used[party] for party in replies)
+    mean = _middle(facts) + sum(totals) / max(count, 1.0)
+    return float(np.clip(mean, facts.scale.low, facts.scale.high))
+
+
+def step_noise(sampling: float | None) -> Gaussian:
+    """Return the noise of a step, still to be scaled."""
+    return Gaussian() if sampling in (None, 1) else SampledGaussian(sampling=float(sampling or 1))
+
+
+def _gaussian(release: Release) -> Gaussian:
+    assert isinstance(release.mechanism, Gaussian)
+    return release.mechanism
+
+
+def _middle(facts: Facts) -> float:
+    return (facts.scale.low + facts.scale.high) / 2

@@ -1,0 +1,306 @@
+"""`PrivateDescent`: the private gradient steps that a party takes on its own ratings (Li et al. 2022, eq. 7).
+
+A step adds up the bounded gradients of users chosen in secret, adds noise to every row of all vectors that
+move, whether anybody touched it or not, and projects them. What the steps reveal is one event: nothing but
+the vectors after the last step leaves, yet the event pays for those of every step.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cofactor.config import fraction, one_of, whole
+from cofactor.data.grouping import Grouped, Offsets
+from cofactor.errors import ConfigError
+from cofactor.factors.simd import Table, cells, new_table
+from cofactor.privacy import noise
+from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.budget import UNITS, Unit
+from cofactor.privacy.events import Event
+from cofactor.privacy.mechanisms import Gaussian, SampledGaussian
+from cofactor.randomness import InsecureRandom, Random, SecureRandom
+from cofactor.recipes.clipping import Clipping, EmbeddingClipping, GradientClipping, Reach, reach, within
+from cofactor.recipes.descent_inputs import (
+    Rates,
+    check_ratings,
+    checked_chosen,
+    checked_rates,
+    checked_vectors,
+    table_of,
+)
+from cofactor.recipes.descent_kernels import (
+    MARGIN,
+    Known,
+    Motion,
+    Noise,
+    Sums,
+    Vectors,
+    add_ratings,
+    add_users,
+    move_items,
+    move_users,
+    project,
+)
+from cofactor.recipes.whole_rows import whole_cells
+
+_GRADIENT_BITS, _NOISE_BITS = 16, 18
+"""A gradient has at most 2^16 steps, and the noise's deviation 2^18: float32 then has digits below a step
+as far as noise reaches, and no sum is anywhere near the end of 32 bits."""
+
+
+class Gradients(NamedTuple):
+    """Sums of gradients, a row for each user and item."""
+
+    users: NDArray[np.float64] | None
+    """None if user vectors stay as they are."""
+    items: NDArray[np.float64]
+
+
+class Grid(NamedTuple):
+    """In which steps sums are counted, and how much noise they get."""
+
+    user_step: float
+    item_step: float
+    user_deviation: np.float32
+    """In steps of its own, as is that of items; 0 for no noise."""
+    item_deviation: np.float32
+
+
+class PrivateDescent:
+    """One party's ratings and vectors. Vectors always satisfy what their clipping asks for."""
+
+    def __init__(
+        self,
+        ratings: Grouped,
+        users: ArrayLike,
+        items: ArrayLike,
+        *,
+        clipping: Clipping,
+        unit: Unit,
+        highest: float,
+        most_ratings: int | None = None,
+        radius: float | None = None,
+    ) -> None:
+        """Take ratings by user, less the public centre, and vectors, of which copies are kept.
+
+        No rating may exceed `highest` in absolute value. `radius` is that of gradient clipping, by default
+        sqrt(highest). For unit "user", no user may have more than `most_ratings`, where given.
+        """
+        one_of(UNITS, unit=unit)
+        within(highest=highest)
+        self.clipping, self.unit, self.highest, self.most_ratings = clipping, unit, highest, most_ratings
+        self.radius = _radius(clipping, highest, radius)
+        self._users, self.factors = table_of("users", users)
+        self._items, item_factors = table_of("items", items)
+        if self.factors != item_factors:
+            raise ConfigError(f"users have {self.factors} factors, items {item_factors}. They must agree.")
+        check_ratings(
+            ratings,
+            users=self._users.size,
+            items=self._items.size,
+            lowest=0.0 if isinstance(clipping, EmbeddingClipping) else -highest,
+            highest=highest,
+            most_ratings=most_ratings if unit == "user" else None,
+        )
+        self.reach(both=True)
+        self._ratings = ratings.read_only()
+        self._slopes = np.empty(int(ratings.sizes.max(initial=0)), np.float32)
+        self._zero, self._inside = (new_table(1, self.factors) for _ in range(2))
+        cells(self._inside)[:, : self.factors] = 1
+        for table in (self._users, self._items):
+            self._project(table)
+
+    @property
+    def users(self) -> NDArray[np.float32]:
+        """The users' vectors, a copy; those that are set are projected."""
+        return cells(self._users)[:, : self.factors].copy()
+
+    @users.setter
+    def users(self, vectors: ArrayLike) -> None:
+        self._set("users", self._users, vectors)
+
+    @property
+    def items(self) -> NDArray[np.float32]:
+        """The items' vectors, a copy; those that are set are projected."""
+        return cells(self._items)[:, : self.factors].copy()
+
+    @items.setter
+    def items(self, vectors: ArrayLike) -> None:
+        self._set("items", self._items, vectors)
+
+    def reach(self, *, both: bool) -> Reach:
+        """Return how far one unit reaches in a step that moves both sides, or items alone."""
+        return reach(
+            self.clipping, highest=self.highest, unit=self.unit, most_ratings=self.most_ratings, both=both
+        )
+
+    def take(
+        self,
+        steps: int,
+        *,
+        mechanism: Gaussian | None,
+        rate_users: Rates | None,
+        rate_items: Rates,
+        random: Random,
+        what: str,
+        by: str,
+        to: str,
+        sampling: float | None = None,
+    ) -> Event | None:
+        """Take steps and return their event: of count `steps`, or None without a mechanism.
+
+        Rates, one or one for each step, multiply the sum of gradients. Without `rate_users` user vectors stay
+        as they are: they must not leave, or for unit "rating" must come from released numbers alone.
+        `sampling` is for steps without a mechanism; a `SampledGaussian` has its own.
+        """
+        whole(steps=steps)
+        both = rate_users is not None
+        event = self._event(mechanism, both, random, what, by, to)
+        grid, item_sums = self._grid(mechanism, both), new_table(self._items.size, self.factors)
+        for_items = checked_rates("rate_items", rate_items, steps, grid.item_step)
+        for_users = checked_rates(
+            "rate_users", 0.0 if rate_users is None else rate_users, steps, grid.user_step
+        )
+        for user_rate, item_rate in zip(for_users, for_items, strict=True):
+            chosen = self._chosen(mechanism, sampling, random)
+            sums = self._add_up(chosen, grid, item_sums, both)
+            if both:
+                drawn = Noise(random.new_key(), grid.user_deviation)
+                move_users(self._users, sums, chosen, drawn, self._motion(user_rate))
+            drawn = Noise(random.new_key(), grid.item_deviation)
+            move_items(self._items, sums, drawn, self._motion(item_rate))
+        return None if event is None else event.times(steps)
+
+    def sums(
+        self, chosen: ArrayLike | None = None, *, both: bool, mechanism: Gaussian | None = None
+    ) -> Gradients:
+        """Return the sums of bounded gradients over the chosen users, by default all, without any noise.
+
+        They are whole numbers of steps that suit the mechanism's noise. They must not leave as they are.
+        """
+        count = self._users.size
+        some = np.arange(count) if chosen is None else checked_chosen(chosen, count)
+        grid, item_sums = self._grid(mechanism, both), new_table(self._items.size, self.factors)
+        sums = self._add_up(some, grid, item_sums, both)
+        items = whole_cells(sums.items)[:, : self.factors] * np.float64(grid.item_step)
+        if not both:
+            return Gradients(None, items)
+        users = np.zeros((count, self.factors))
+        users[some] = whole_cells(sums.users)[:, : self.factors] * np.float64(grid.user_step)
+        return Gradients(users, items)
+
+    def release(
+        self, *, mechanism: Gaussian, both: bool, random: Random, what: str, by: str, to: str
+    ) -> tuple[Gradients, Event]:
+        """Return the noisy sums of one step's gradients, and their event; no vector moves."""
+        _check_noise(mechanism, random)
+        plain = self.sums(self._chosen(mechanism, None, random), both=both, mechanism=mechanism)
+        reach = self.reach(both=both)
+        # Divided by its factor, each sum takes the same noise: together they are one bounded value.
+        value, rows = plain.items / reach.items, self._items.size
+        if plain.users is not None and reach.users is not None:
+            value = np.concatenate([value, plain.users / reach.users])
+        bounded = Bounded(value=value, bound=reach.bound)
+        noisy, event = mechanism.release(bounded, random=random, what=what, by=by, to=to)
+        users = None if reach.users is None else noisy[rows:] * reach.users
+        return Gradients(users, noisy[:rows] * reach.items), event
+
+    def _event(
+        self, mechanism: Gaussian | None, both: bool, random: Random, what: str, by: str, to: str
+    ) -> Event | None:
+        if mechanism is None:
+            return None
+        _check_noise(mechanism, random)
+        rows = self._items.size + (self._users.size if both else 0)
+        return mechanism.event(
+            self.reach(both=both).bound, dimension=rows * self.factors, random=random, what=what, by=by, to=to
+        )
+
+    def _chosen(self, mechanism: Gaussian | None, sampling: float | None, random: Random) -> Offsets:
+        if mechanism is not None and sampling is not None:
+            raise ConfigError("sampling is for steps without a mechanism. Use SampledGaussian(sampling=...).")
+        if isinstance(mechanism, SampledGaussian):
+            return mechanism.choose(self._users.size, random)
+        if sampling is None:
+            return np.arange(self._users.size)
+        fraction(sampling=sampling)
+        return noise.chosen(self._users.size, sampling, random)
+
+    def _grid(self, mechanism: Gaussian | None, both: bool) -> Grid:
+        reach, longest = self.reach(both=both), self._longest()
+        size = 0.0 if mechanism is None else mechanism.noise_size(reach.bound)
+        on_users, on_items = size * (reach.users or 0.0), size * reach.items
+        user_step, item_step = _step(longest[0], on_users), _step(longest[1], on_items)
+        in_steps = noise.rounded_up(on_users / user_step), noise.rounded_up(on_items / item_step)
+        return Grid(user_step, item_step, *in_steps)
+
+    def _add_up(self, chosen: Offsets, grid: Grid, item_sums: Table, both: bool) -> Sums:
+        """Add the bounded gradients of the chosen users to sums that are zero."""
+        own = new_table(chosen.size if both else 0, self.factors)
+        scales = np.float32(1 / grid.user_step), np.float32(1 / grid.item_step)
+        sums = Sums(own, item_sums, *scales, self._zero)
+        known = Known(self._ratings.ptr, self._ratings.index, self._ratings.values, chosen)
+        vectors = Vectors(self._users, self._items)
+        if isinstance(self.clipping, EmbeddingClipping):
+            add_ratings(known, vectors, sums, _below(self.highest), None)
+        elif self.unit == "rating":
+            add_ratings(known, vectors, sums, np.float32(np.inf), _below(self.clipping.limit))
+        else:
+            add_users(known, vectors, sums, _below(self.clipping.limit), self._slopes)
+        return sums
+
+    def _longest(self) -> tuple[float, float]:
+        """Return the longest row that is added to a sum at once, for users and for items."""
+        if isinstance(self.clipping, EmbeddingClipping):
+            return (2 * self.highest * self.radius,) * 2
+        natural = 2 * (self.highest + self.radius**2) * self.radius
+        at_once = self._items.size if self.unit == "user" else 1
+        return min(self.clipping.limit, natural * at_once), min(self.clipping.limit, natural)
+
+    def _motion(self, rate: float) -> Motion:
+        return Motion(np.float32(rate), *self._projection(), self._inside, self.factors)
+
+    def _projection(self) -> tuple[np.float32, bool]:
+        nonnegative = isinstance(self.clipping, EmbeddingClipping) or self.clipping.nonnegative
+        return _below(self.radius**2), nonnegative
+
+    def _project(self, table: Table) -> None:
+        project(table, *self._projection())
+
+    def _set(self, name: str, table: Table, vectors: ArrayLike) -> None:
+        given = checked_vectors(name, vectors)
+        if given.shape != (table.size, self.factors):
+            raise ConfigError(
+                f"{name} must have shape {(table.size, self.factors)}, got {given.shape}. Keep all rows."
+            )
+        cells(table)[:, : self.factors] = given
+        self._project(table)
+
+
+def _below(limit: float) -> np.float32:
+    return np.float32(limit * (1 - MARGIN))
+
+
+def _check_noise(mechanism: Gaussian, random: Random) -> None:
+    if type(mechanism) not in (Gaussian, SampledGaussian):
+        raise ConfigError("private steps take Gaussian or SampledGaussian noise.")
+    if not isinstance(random, SecureRandom | InsecureRandom):
+        raise ConfigError("random must be SecureRandom(), or InsecureRandom(seed) in tests.")
+
+
+def _step(longest: float, deviation: float) -> float:
+    """Return a power of two of which neither a contribution nor the noise has too many."""
+    least = max(math.ldexp(longest, -_GRADIENT_BITS), math.ldexp(deviation, -_NOISE_BITS))
+    return math.ldexp(1.0, math.frexp(least)[1])
+
+
+def _radius(clipping: Clipping, highest: float, radius: float | None) -> float:
+    if isinstance(clipping, GradientClipping):
+        found = math.sqrt(highest) if radius is None else float(radius)
+        within(radius=found)
+        return found
+    if radius is not None:
+        raise ConfigError("EmbeddingClipping has a radius of its own, sqrt(highest). Leave radius out.")
+    return clipping.radius(highest)

@@ -1,0 +1,52 @@
+"""How the answers of all parties to one question are added up, and how much noise each must add for that."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cofactor.privacy.guarantee import Assumption
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainSum:
+    """The coordinator sees every answer, so every party adds all the noise that protects it."""
+
+    only_sums: ClassVar[bool] = False
+
+    def share(self, parties: int) -> float:  # noqa: ARG002
+        """Return the part of the noise, as a variance, that each party adds."""
+        return 1.0
+
+    def assumptions(self, parties: int) -> tuple[Assumption, ...]:  # noqa: ARG002
+        """Return what the guarantee rests on besides the noise."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdealSum:
+    """Nobody sees more than the sum of all answers, so the parties share the noise.
+
+    A party knows its own answer and its own noise: what is left when it takes both off must still have all
+    the noise. It has, where each of s parties adds 1 / (s - 1) of it.
+    """
+
+    only_sums: ClassVar[bool] = True
+
+    def share(self, parties: int) -> float:
+        """Return the part of the noise, as a variance, that each party adds."""
+        return 1.0 / max(parties - 1, 1)
+
+    def assumptions(self, parties: int) -> tuple[Assumption, ...]:
+        """Return what the guarantee rests on besides the noise."""
+        if parties < 3:
+            return ()
+        return (
+            Assumption(
+                what="nobody sees more of the messages about users than their sum",
+                met="this process added them up and kept the parts to itself; between machines it takes a "
+                "secure sum",
+            ),
+            Assumption(
+                what="no two parties tell each other, or the coordinator and each other, what they sent",
+                met="taken on trust: with more of them together less than the whole noise is left",
+            ),
+        )

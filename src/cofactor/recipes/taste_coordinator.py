@@ -1,0 +1,134 @@
+"""The half of `VerticalTaste` that nobody trusts: it sees what was released, and adds it up."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.errors import RunError
+from cofactor.factors.model import Factors
+from cofactor.federation.halves import Facts, State, array_of
+from cofactor.federation.messages import Message
+from cofactor.recipes.taste_items import KnownItems
+from cofactor.recipes.taste_letters import TasteBegin, TasteDirections, TasteTotal
+from cofactor.recipes.taste_message import Directions
+from cofactor.recipes.taste_public import public_model
+
+Arrays = dict[str, NDArray[Any]]
+
+_TOTAL = ("total", "variance", "answered")
+
+
+class TasteCoordinator:
+    """Asks about items, makes directions of the answers, and adds up what is told about users."""
+
+    rounds = 2
+
+    def __init__(self, facts: Facts, *, width: int, only_sums: bool, publish: bool) -> None:
+        """Take what is public.
+
+        A direction has `width` numbers. With `only_sums` nobody sees single messages about users.
+        """
+        self._facts, self._width, self._only_sums, self._publish = facts, width, only_sums, publish
+        self._known: Arrays = {}
+        self._total: Arrays = {}
+
+    def ask(self, round: int) -> Message:
+        """Ask about items, then about users."""
+        return TasteBegin() if round == 1 else TasteDirections(**self._described())
+
+    def sums(self, round: int) -> bool:
+        """Say whether only the sum of the answers is wanted."""
+        return round == 2 and self._only_sums
+
+    def take(self, round: int, replies: Mapping[str, Message]) -> None:
+        """Take in what the parties have released."""
+        if not replies:
+            raise RunError(f"round {round}: nobody answered. Run again when the parties are back.")
+        if round == 1:
+            self._known = self._items(replies)
+        else:
+            self._total = self._added(replies)
+
+    def last(self) -> Message:
+        """Tell everybody the sum."""
+        return TasteTotal(**{**self._described(), **self._total})
+
+    def published(self) -> Factors | None:
+        """Return a model made from what was released, if one is wanted. Items are numbered party by party."""
+        if not self._publish:
+            return None
+        known, total = self._known, self._total
+        items = KnownItems(
+            float(known["mean"]), known["bias"], known["popularity"], known["weights"], known["features"]
+        )
+        return public_model(
+            total["total"],
+            math.sqrt(float(total["variance"][0])),
+            items,
+            Directions(known["rows"], float(known["scale"])),
+            user_ids=self._facts.shared_ids,
+            item_ids=np.arange(self._facts.item_count),
+            scale=self._facts.scale,
+        )
+
+    def state(self) -> State:
+        """Return what was made of the answers so far."""
+        return {**self._known, **self._total}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self._total = {name: state[name] for name in _TOTAL if name in state}
+        self._known = {name: array for name, array in state.items() if name not in _TOTAL}
+
+    def _items(self, replies: Mapping[str, Message]) -> Arrays:
+        """Make of the parties' item sums what everybody may know, and the directions to tell tastes in.
+
+        Of items of a party that did not answer nothing is known.
+        """
+        facts, count = self._facts, self._facts.item_count
+        sums, noise, features = np.zeros((count, 2)), np.zeros(count), np.zeros((count, facts.features))
+        ends = np.cumsum(facts.items)
+        for party, reply in replies.items():
+            own = facts.items[facts.place(party)]
+            rows = slice(ends[facts.place(party)] - own, ends[facts.place(party)])
+            sums[rows] = array_of(reply, "sums", (max(facts.items), 2), party)[:own]
+            noise[rows] = _deviation(reply, party)
+            features[rows] = array_of(reply, "features", (own, facts.features), party)
+        items = KnownItems.of(sums, features, noise)
+        directions = Directions.of(items, self._width - 1)
+        return {
+            "mean": np.array(items.mean),
+            "scale": np.array(directions.scale),
+            "bias": items.bias,
+            "popularity": items.popularity,
+            "weights": items.weights,
+            "features": items.features,
+            "rows": directions.rows,
+        }
+
+    def _added(self, replies: Mapping[str, Message]) -> Arrays:
+        facts = self._facts
+        shape = (facts.user_count, 2 * self._width)
+        answered = [self._only_sums or party in replies for party in facts.parties]
+        variances = [_deviation(reply, party) ** 2 for party, reply in replies.items()]
+        return {
+            "total": np.sum(
+                [array_of(reply, "sums", shape, party) for party, reply in replies.items()], axis=0
+            ),
+            "variance": np.array([sum(variances)]),
+            "answered": np.array(answered),
+        }
+
+    def _described(self) -> dict[str, Any]:
+        numbers = {name: float(self._known[name]) for name in ("mean", "scale")}
+        return {**self._known, **numbers}
+
+
+def _deviation(reply: Message, party: str) -> float:
+    variance = float(array_of(reply, "variance", (1,), party)[0])
+    if variance < 0:
+        raise RunError(f"{party} sent a negative variance.")
+    return math.sqrt(variance)

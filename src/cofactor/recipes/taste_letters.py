@@ -1,0 +1,59 @@
+"""The messages of `VerticalTaste`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.federation.messages import Message
+from cofactor.recipes.taste_items import Matrix, Vector
+
+ITEM_SUMS, USER_MESSAGES = "item sums", "messages about users"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TasteBegin(Message):
+    """Round 1, to all: tell about your items."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TasteItems(Message):
+    """Round 1, from a party: its items, in noisy sums and public numbers."""
+
+    sums: Matrix
+    """Rows beyond the party's items are nothing but noise."""
+    variance: Vector
+    """Variance of the noise on a number: public."""
+    features: Matrix
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TasteDirections(Message):
+    """Round 2, to all: what is known about all items, party by party, and in which directions to tell."""
+
+    mean: float
+    scale: float
+    bias: Vector
+    popularity: Vector
+    weights: Vector
+    features: Matrix
+    rows: Matrix
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TasteSums(Message):
+    """Round 2, from a party: noisy sums about each user."""
+
+    sums: Matrix
+    variance: Vector
+    """Variance of the noise on a number: public. Added up, it is that of the sum."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TasteTotal(TasteDirections):
+    """In the end, to all: the sum of all messages about users, and what is needed to read it."""
+
+    total: Matrix
+    variance: Vector
+    answered: NDArray[np.bool_]
+    """Whose messages are in the sum, party by party."""

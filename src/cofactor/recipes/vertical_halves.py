@@ -1,0 +1,244 @@
+"""The two halves of `VerticalMF`."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.data.ids import Ids
+from cofactor.errors import RunError
+from cofactor.factors.model import Factors, seen_in
+from cofactor.federation.halves import Facts, Home, State, array_of, weighted_mean
+from cofactor.federation.messages import Message
+from cofactor.randomness import Seeds
+from cofactor.recipes.clipping import Clipping
+from cofactor.recipes.local_steps import (
+    descent_of,
+    mean_of,
+    offset_of,
+    prepared,
+    released_total,
+    take,
+    unit_size,
+)
+from cofactor.recipes.private_descent import PrivateDescent
+from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
+
+if TYPE_CHECKING:
+    from cofactor.recipes.vertical import VerticalMF
+
+Floats = NDArray[np.float32]
+
+STEPS, FINE_TUNING = "user and item vectors", "item vectors"
+"""The releases, as ledgers and plans name them."""
+
+
+class VerticalParticipant:
+    """A party: its item vectors stay until the end, the users' come and go."""
+
+    def __init__(self, recipe: "VerticalMF", home: Home) -> None:
+        """Prepare the party's ratings; vectors come with the first average."""
+        self._recipe = recipe
+        self._home = home
+        self._ratings = prepared(home, recipe.most_ratings)
+        self._descent: PrivateDescent | None = None
+        self._centre = 0.0
+        self._taken = 0
+
+    def handle(self, round: int, message: Message) -> Message:  # noqa: ARG002 (steps are counted, not rounds)
+        """Take the local steps, or give the item vectors away at the end."""
+        if isinstance(message, Begin):
+            return Total(total=released_total(self._home, self._ratings))
+        if isinstance(message, Shared):
+            return Vectors(vectors=self._moved(self._with(message)))
+        if isinstance(message, Finished):
+            return Vectors(vectors=self._fine_tuned(self._with(message)))
+        raise RunError(f"{self._home.party.name}: did not expect {type(message).__name__} here.")
+
+    def finish(self, message: Message) -> Factors:
+        """Return the party's part of the published model."""
+        descent, ratings = self._with(message), self._home.party.ratings
+        return without_biases(
+            ratings.user_ids,
+            ratings.item_ids,
+            offset_of(self._clipping, self._centre),
+            descent.users,
+            descent.items * np.float32(unit_size(self._clipping, self._home.facts)),
+            scale=self._home.facts.scale,
+            seen=seen_in(ratings),
+        )
+
+    def state(self) -> State:
+        """Return the item vectors, and how many steps were taken."""
+        numbers = {"centre": np.array(self._centre), "taken": np.array(self._taken)}
+        if self._descent is None:
+            return numbers
+        return {**numbers, "users": self._descent.users, "items": self._descent.items}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self._centre, self._taken = float(state["centre"]), int(state["taken"])
+        if "items" in state:
+            self._descent = self._begun(state["users"], state["items"])
+
+    def _with(self, message: Message) -> PrivateDescent:
+        """Take over the average; a party that is alone keeps its own user vectors after the first."""
+        facts, factors = self._home.facts, self._recipe.factors
+        assert factors is not None
+        self._centre = float(array_of(message, "centre", (), "the coordinator"))
+        users = array_of(message, "vectors", (facts.user_count, factors), "the coordinator")
+        if self._descent is None:
+            random = Seeds(self._home.seed).generator(f"items of {self._home.party.name}")
+            items = self._recipe.start("items", self._home.party.ratings.item_count, self._centre, random)
+            self._descent = self._begun(users, items)
+        elif not self._recipe.alone:
+            self._descent.users = users
+        return self._descent
+
+    def _begun(self, users: NDArray[Any], items: NDArray[Any]) -> PrivateDescent:
+        return descent_of(
+            self._home,
+            self._ratings,
+            users,
+            items,
+            clipping=self._clipping,
+            centre=self._centre,
+            most_ratings=self._recipe.most_ratings,
+        )
+
+    @property
+    def _clipping(self) -> Clipping:
+        assert self._recipe.clipping is not None
+        return self._recipe.clipping
+
+    def _moved(self, descent: PrivateDescent) -> NDArray[Any]:
+        recipe, facts = self._recipe, self._home.facts
+        assert recipe.local_steps is not None
+        rates = recipe.rates(self._taken, self._taken + recipe.local_steps)
+        # A party sees its own part of the gradient for users, and the average makes it smaller still.
+        faster = (facts.item_count / facts.items[facts.place(self._home.party.name)]) ** 0.5
+        self._taken += recipe.local_steps
+        return take(
+            self._home,
+            descent,
+            STEPS,
+            steps=recipe.local_steps,
+            rate_users=rates * faster,
+            rate_items=rates,
+            sampling=recipe.sampling,
+        )
+
+    def _fine_tuned(self, descent: PrivateDescent) -> NDArray[Any]:
+        recipe, door = self._recipe, self._home.door
+        if recipe.fine_tuning:
+            return take(
+                self._home,
+                descent,
+                FINE_TUNING,
+                steps=recipe.fine_tuning,
+                rate_users=None,
+                rate_items=float(recipe.rates(recipe.steps, recipe.steps + 1)[0]),
+                sampling=recipe.sampling,
+            )
+        # Every step that made them was charged in its round.
+        return door.public(descent.items) if self._home.schedule else door.unprotected(descent.items)
+
+
+class VerticalCoordinator:
+    """Averages the users' vectors and collects the items' at the end."""
+
+    def __init__(self, recipe: "VerticalMF", facts: Facts, seed: int) -> None:
+        """Begin with user vectors that depend on nothing private."""
+        self._recipe = recipe
+        self._facts = facts
+        self._asks_mean = recipe.centre is None
+        self._centre = recipe.centre or 0.0
+        self._seed = seed
+        self._users = self._started()
+        self._items: dict[str, Floats] = {}
+
+    @property
+    def rounds(self) -> int:
+        """One for the mean, if it is not public; T averages; one for the items."""
+        assert self._recipe.rounds is not None
+        return self._asks_mean + self._recipe.rounds + 1
+
+    def ask(self, round: int) -> Message:
+        """Ask for the mean, for steps, or for the items."""
+        if self._asks_mean and round == 1:
+            return Begin()
+        return self.last() if round == self.rounds else Shared(**self._average())
+
+    def sums(self, round: int) -> bool:  # noqa: ARG002 (never)
+        """Every answer has noise of its own and is seen by itself."""
+        return False
+
+    def take(self, round: int, replies: Mapping[str, Message]) -> None:
+        """Average what came back; without any answer everything stays as it was."""
+        if self._asks_mean and round == 1:
+            self._centre = mean_of(replies, self._facts, self._recipe.used(self._facts))
+            self._users = self._started()
+        elif round == self.rounds:
+            self._items = {party: self._checked(reply, party) for party, reply in replies.items()}
+        elif replies:
+            shape = self._users.shape
+            found = {party: array_of(reply, "vectors", shape, party) for party, reply in replies.items()}
+            weights = dict(zip(self._facts.parties, map(float, self._facts.items), strict=True))
+            self._users = weighted_mean(found, weights)
+
+    def last(self) -> Message:
+        """Return the last average."""
+        return Finished(**self._average())
+
+    def published(self) -> Factors | None:
+        """Return all vectors, if all parties gave theirs."""
+        facts = self._facts
+        if set(self._items) != set(facts.parties) or self._recipe.alone:
+            return None
+        clipping = self._recipe.clipping
+        assert clipping is not None
+        items = np.concatenate([self._items[party] for party in facts.parties])
+        items *= np.float32(unit_size(clipping, facts))
+        offset = offset_of(clipping, self._centre)
+        return without_biases(
+            facts.shared_ids, facts.catalogue, offset, self._users, items, scale=facts.scale
+        )
+
+    def state(self) -> State:
+        """Return the average, and the items' vectors at the end."""
+        items = {f"items of {party}": vectors for party, vectors in self._items.items()}
+        return {"centre": np.array(self._centre), "users": self._users, **items}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self._centre, self._users = float(state["centre"]), np.asarray(state["users"], np.float32)
+        names = {party: f"items of {party}" for party in self._facts.parties}
+        self._items = {party: state[name] for party, name in names.items() if name in state}
+
+    def _average(self) -> dict[str, Any]:
+        return {"centre": np.array(self._centre), "vectors": self._users}
+
+    def _started(self) -> Floats:
+        random = Seeds(self._seed).generator("shared users")
+        return self._recipe.start("users", self._facts.user_count, self._centre, random)
+
+    def _checked(self, reply: Message, party: str) -> Floats:
+        shape = (self._facts.items[self._facts.place(party)], self._users.shape[1])
+        return np.asarray(array_of(reply, "vectors", shape, party), np.float32)
+
+
+def without_biases(
+    user_ids: Ids, item_ids: Ids, mean: float, users: Floats, items: Floats, **more: Any
+) -> Factors:
+    """Return a model whose predictions are mean + user vector . item vector."""
+    return Factors(
+        user_ids=user_ids,
+        item_ids=item_ids,
+        mean=mean,
+        user_bias=np.zeros(len(user_ids), np.float32),
+        item_bias=np.zeros(len(item_ids), np.float32),
+        user_vectors=users,
+        item_vectors=items,
+        **more,
+    )

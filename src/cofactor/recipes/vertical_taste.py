@@ -1,0 +1,171 @@
+"""`VerticalTaste`: parties with different items of the same users tell each other a little about each user.
+
+Every party keeps its raw ratings at home and uses them there. One private release about items and one small
+noisy message about each user are all that leave it; a guard sees to it that listening does not hurt.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from cofactor.config import fraction, whole
+from cofactor.errors import ConfigError, Refused
+from cofactor.factors.bayes import Bayes
+from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.messages import Message
+from cofactor.privacy.budget import Budget, Unit
+from cofactor.privacy.calibrate import calibrated
+from cofactor.privacy.events import Bound
+from cofactor.privacy.mechanisms import Gaussian
+from cofactor.privacy.schedule import Release, Schedule
+from cofactor.recipes.sums import IdealSum, PlainSum
+from cofactor.recipes.taste_coordinator import TasteCoordinator
+from cofactor.recipes.taste_items import ITEM_BOUND
+from cofactor.recipes.taste_letters import (
+    ITEM_SUMS,
+    USER_MESSAGES,
+    TasteBegin,
+    TasteDirections,
+    TasteItems,
+    TasteSums,
+    TasteTotal,
+)
+from cofactor.recipes.taste_message import MESSAGE_BOUND
+from cofactor.recipes.taste_participant import TasteParticipant
+
+_ONE = Bound(size=1.0, norm="l2", unit="rating")
+
+WHY_NOT_USERS = (
+    "VerticalTaste protects single ratings. Noise that hides all ratings of a user at once also hides her "
+    "taste, and joining would help nobody. Use unit='rating'."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerticalTaste:
+    """Parties exchange noisy sums about each user's taste, and fit their own models at home.
+
+    What is left out is chosen from public numbers: epsilon and delta, users, ratings, features of items.
+    """
+
+    directions: int | None = None
+    """In how many directions tastes are told, besides generosity."""
+    item_share: float = 0.1
+    """Share of the budget for the release about items; the messages about users have the rest."""
+    aggregate: PlainSum | IdealSum = field(default_factory=IdealSum)
+    """How messages about users are added up."""
+    publish: bool = False
+    """Whether to make a model that everyone may see, too; it predicts worse than the parties' own."""
+    home: Bayes = field(default_factory=Bayes)
+    """The model that each party fits at home."""
+
+    split: ClassVar[Split] = "vertical"
+    units: ClassVar[tuple[Unit, ...]] = ("rating",)
+    messages: ClassVar[tuple[type[Message], ...]] = (
+        TasteBegin,
+        TasteItems,
+        TasteDirections,
+        TasteSums,
+        TasteTotal,
+    )
+
+    def __post_init__(self) -> None:
+        whole(directions=self.directions)
+        fraction(item_share=self.item_share)
+        for name, kinds in (("aggregate", PlainSum | IdealSum), ("home", Bayes), ("publish", bool)):
+            if not isinstance(getattr(self, name), kinds):
+                raise ConfigError(f"{name} must be a {kinds}, got {getattr(self, name)!r}.")
+
+    def settled(self, facts: Facts, budget: Budget | None) -> "VerticalTaste":
+        """Return the recipe with all choices made."""
+        if budget is not None and budget.unit != "rating":
+            raise Refused(WHY_NOT_USERS)
+        chosen = self.directions or directions_for(noise_per_rating(facts, budget), facts.features)
+        return replace(self, directions=min(chosen, facts.features + 2))
+
+    @property
+    def width(self) -> int:
+        """Numbers in a direction, the constant one included. Only when settled."""
+        assert self.directions is not None
+        return 1 + self.directions
+
+    def schedule(self, facts: Facts, unit: Unit) -> Schedule:
+        """Return the two releases."""
+        if unit != "rating":
+            raise Refused(WHY_NOT_USERS)
+        shares = {ITEM_SUMS: self.item_share, USER_MESSAGES: 1 - self.item_share}
+        noises = {what: Gaussian(noise_multiplier=share**-0.5) for what, share in shares.items()}
+        # Parties send tables of one length, so that one schedule serves all of them.
+        rows = Release(
+            what=ITEM_SUMS,
+            mechanism=noises[ITEM_SUMS],
+            bound=ITEM_BOUND,
+            dimension=2 * max(facts.items),
+            bytes_per_number=8.0,
+        )
+        messages = Release(
+            what=USER_MESSAGES,
+            mechanism=noises[USER_MESSAGES],
+            bound=MESSAGE_BOUND,
+            dimension=facts.user_count * 2 * self.width,
+            bytes_per_number=8.0,
+        )
+        return Schedule(
+            releases=(rows, messages), rounds=1, parties=len(facts.parties), users=facts.user_count
+        )
+
+    def participant(self, home: Home) -> TasteParticipant:
+        """Return the party's half."""
+        share = self.aggregate.share(len(home.facts.parties))
+        return TasteParticipant(home, width=self.width, share=share, bayes=self.home)
+
+    def coordinator(self, facts: Facts, seed: int) -> TasteCoordinator:  # noqa: ARG002
+        """Return the coordinator's half; nothing in it is left to chance."""
+        only_sums = self.aggregate.only_sums
+        return TasteCoordinator(facts, width=self.width, only_sums=only_sums, publish=self.publish)
+
+    def promise(self, facts: Facts, budget: Budget) -> Promise:  # noqa: ARG002
+        """Return what the guarantee says besides its numbers."""
+        parties = len(facts.parties)
+        return Promise(
+            against=("the coordinator", "the other parties", "everyone who sees what was released"),
+            covers=(
+                "Each rating: that it was given, of which item, and how high it is.",
+                *(("The published model is made from what was released, and nothing else.",) * self.publish),
+            ),
+            does_not_cover=(
+                "Who the users are, which items a party has and how many ratings it has: all parties know.",
+                "All ratings of one user together: what they have in common can show through the noise.",
+                "A party's own model, which is made from its ratings as they are and stays with the party.",
+            ),
+            assumptions=self.aggregate.assumptions(parties),
+            warnings=_warnings(parties),
+            own_share=self.aggregate.share(parties),
+        )
+
+
+def directions_for(noise: float, features: int) -> int:
+    """Choose in how many directions to tell tastes, from the noise divided by the ratings of a user.
+
+    The less noise for each rating, the more directions stand out from it; a few too many do little harm.
+    There are no more than items have features, and two: popularity and bias. Chosen on MovieLens 1M.
+    """
+    enough = features + 2
+    return enough if noise * enough <= 0.17 else min(max(round(0.17 / noise), 6), enough)
+
+
+def noise_per_rating(facts: Facts, budget: Budget | None) -> float:
+    """Return the noise multiplier that the budget asks for, divided by the ratings of an average user."""
+    if budget is None:
+        return 0.0
+    once = Release(what="everything", mechanism=Gaussian(noise_multiplier=1.0), bound=_ONE, dimension=1)
+    mechanism = calibrated(Schedule(releases=(once,), rounds=1), budget).releases[0].mechanism
+    assert isinstance(mechanism, Gaussian)
+    return mechanism.noise_multiplier * facts.user_count / max(facts.rating_count, 1)
+
+
+def _warnings(parties: int) -> tuple[str, ...]:
+    if parties > 2:
+        return ()
+    return (
+        "With fewer than three parties a sum hides nothing from the other party: noise is all that protects.",
+    )

@@ -1,0 +1,81 @@
+"""Rows of whole numbers in vector registers: sums that are exact, and noise that is rounded with them.
+
+A whole number takes the place, and the bits, of a float32 of a row: tables of sums come from
+`factors.simd.new_table`, are all zeros at first, and are read with `whole_cells`.
+"""
+
+# ruff: noqa: ARG001 (numba hands over the types of all arguments; an operation looks at few)
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.errors import TypingError
+from numpy.typing import NDArray
+
+from cofactor.factors.simd import LANES, Table, _by_vector, _llvm, _operation, _row_of, cells
+
+MOST = 1 << 30
+"""The largest sum; beyond it sums stand still. Adding anything up to 2^30 to it still fits 32 bits."""
+
+_FLOATS = ir.VectorType(ir.FloatType(), LANES)
+_WHOLE = ir.VectorType(ir.IntType(32), LANES)
+
+
+def whole_cells(table: Table) -> NDArray[np.int32]:
+    """Return the table's whole numbers, padding included, in the same memory."""
+    return cells(table).view(np.int32)
+
+
+@_operation
+def add_whole(_: Any, total: Any, row: Any) -> Any:
+    """Return total + row, with the floats of row cut to whole numbers, and the sum to +-MOST.
+
+    Cutting brings numbers closer to zero, and limiting sums brings two of them closer to each other: neither
+    can make one row of a long sum count for more than its length. No float may exceed MOST.
+    """
+
+    def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        high, low = (ir.Constant(_WHOLE, [sign * MOST] * LANES) for sign in (1, -1))
+
+        def one(x: Any, y: Any) -> Any:
+            added = builder.add(builder.bitcast(x, _WHOLE), builder.fptosi(y, _WHOLE))
+            added = builder.select(builder.icmp_signed("<", added, high), added, high)
+            added = builder.select(builder.icmp_signed(">", added, low), added, low)
+            return builder.bitcast(added, _FLOATS)
+
+        return _by_vector(builder, one, *arguments)
+
+    return total(total, row), emit
+
+
+@_operation
+def noisy(_: Any, total: Any, noise: Any) -> Any:
+    """Return total + noise, rounded to whole numbers, as floats.
+
+    To round the noise alone is to round the sum, which is whole; and rounding cannot weaken a guarantee.
+    """
+
+    def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        def one(x: Any, y: Any) -> Any:
+            rounded = builder.fptosi(_llvm(builder, "rint", y), _WHOLE)
+            return builder.sitofp(builder.add(builder.bitcast(x, _WHOLE), rounded), _FLOATS)
+
+        return _by_vector(builder, one, *arguments)
+
+    return total(total, noise), emit
+
+
+@_operation
+def row_at(_: Any, numbers: Any, start: Any, table: Any) -> Any:
+    """Read a row as wide as those of the table from an array of float32, beginning at number `start`."""
+    if not (isinstance(numbers, types.Array) and numbers.layout == "C" and numbers.dtype == types.float32):
+        raise TypingError("row_at reads from an array of float32")
+    row = _row_of(table)
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(numbers)(context, builder, arguments[0])
+        first = builder.gep(array.data, [context.cast(builder, arguments[1], start, types.intp)])
+        return builder.load(builder.bitcast(first, context.get_value_type(row).as_pointer()), align=4)
+
+    return row(numbers, start, table), emit

@@ -1,0 +1,222 @@
+"""Nothing leaves a party but by the door, and not before it is charged."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cofactor.errors import BudgetExceeded, CofactorError, ConfigError, RunError
+from cofactor.federation.door import COORDINATOR, Door, RoundLost, round_of
+from cofactor.privacy.bounding import Bounded, vector
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.mechanisms import Gaussian, Laplace
+from cofactor.randomness import InsecureRandom, Random, SecureRandom
+
+NOISE = Gaussian(noise_multiplier=4.0)
+BUDGET = Budget(epsilon=2.0, delta=1e-6, unit="user")
+
+
+def begun(budget: Budget = BUDGET) -> Ledger:
+    return Ledger.create(None, party="north", fingerprint="data", budget=budget)
+
+
+def door(ledger: Ledger | None = None, *, round: int = 1, random: Random | None = None, **more: Any) -> Door:
+    made = Door(party="north", ledger=ledger, random=random or SecureRandom(), run="first", **more)
+    made.begin(round)
+    return made
+
+
+def bounded(length: float = 0.5, *, count: int = 4) -> Bounded:
+    return vector(np.full(count, length), limit=1.0, unit="user")
+
+
+def event(what: str = "steps, round 1", **changes: Any) -> Event:
+    usual: dict[str, Any] = {"what": what, "by": "north", "to": COORDINATOR, "mechanism": NOISE}
+    return Event(**usual | {"bound": Bound(size=1.0, norm="l2", unit="user")} | changes)
+
+
+def test_what_was_released_passes_and_is_in_the_ledger() -> None:
+    ledger = begun()
+    way = door(ledger, round=3)
+    noisy = way.release(NOISE, bounded(), what="item sums")
+    assert way.protection(noisy) == "noise"
+    (entry,) = ledger.entries
+    assert entry.run == "first"
+    assert entry.event == way.events[0]
+    told = way.events[0]
+    assert (told.what, told.by, told.to) == ("item sums, round 3", "north", COORDINATOR)
+    assert (told.mechanism, told.bound, told.dimension, told.secure) == (NOISE, bounded().bound, 4, True)
+
+
+def test_release_has_the_noise_it_is_charged_for() -> None:
+    noisy = door(begun()).release(NOISE, bounded(0.0, count=20_000), what="sums")
+    # A sample deviation of 20,000 is off by 0.5%; four parts in a hundred are eight of its deviations.
+    assert float(noisy.std()) == pytest.approx(4.0, rel=0.04)
+
+
+def test_share_has_its_part_of_the_variance_and_is_charged_in_whole() -> None:
+    ledger = begun()
+    way = door(ledger)
+    noisy = way.release(NOISE, bounded(0.0, count=20_000), what="sums", share=0.25)
+    assert float(noisy.std()) == pytest.approx(2.0, rel=0.04)
+    assert way.protection(noisy) == "a share of noise"
+    (told,) = way.events
+    assert told.mechanism == NOISE
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
+def test_share_is_a_part(share: float) -> None:
+    ledger = begun()
+    with pytest.raises(ConfigError, match="share must lie between 0 and 1"):
+        door(ledger).release(NOISE, bounded(), what="sums", share=share)
+    assert not ledger.entries
+
+
+def test_only_normal_noise_has_shares() -> None:
+    laplace = vector(np.zeros(3), limit=1.0, unit="user", norm="l1")
+    with pytest.raises(RunError, match="Laplace has no shares"):
+        door(begun()).release(Laplace(), laplace, what="sums", share=0.5)
+
+
+def test_party_with_a_budget_of_its_own_adds_all_its_noise() -> None:
+    ledger = begun()
+    way = door(ledger, shares=False)
+    with pytest.raises(RunError, match="adds all of its noise itself"):
+        way.release(NOISE, bounded(), what="sums", share=0.5)
+    assert not ledger.entries
+    assert way.protection(way.release(NOISE, bounded(), what="sums")) == "noise"
+
+
+def test_only_bounded_values_are_released() -> None:
+    ledger = begun()
+    with pytest.raises(ConfigError, match="only a Bounded value"):
+        door(ledger).release(NOISE, np.zeros(3), what="sums")  # type: ignore[arg-type]
+    assert not ledger.entries
+
+
+def test_budget_is_kept_before_anything_leaves() -> None:
+    small = begun(Budget(epsilon=0.01, delta=1e-6, unit="user"))
+    way = door(small)
+    with pytest.raises(BudgetExceeded):
+        way.release(NOISE, bounded(), what="sums")
+    assert not small.entries
+    assert not way.events
+    with pytest.raises(BudgetExceeded):
+        way.made(event(), np.zeros(3))
+    assert not small.entries
+
+
+def test_charge_is_written_before_the_value_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = begun()
+    way = door(ledger)
+    seen: list[int] = []
+    passes = way._passes
+    monkeypatch.setattr(way, "_passes", lambda *given: seen.append(len(ledger.entries)) or passes(*given))
+    way.release(NOISE, bounded(), what="sums")
+    way.made(event(), np.zeros(3))
+    assert seen == [1, 2]
+
+
+def test_what_did_not_pass_is_noticed_even_if_it_is_equal() -> None:
+    way = door(begun())
+    passed = way.public(np.arange(3.0))
+    assert way.protection(passed) == "public"
+    for other in (passed.copy(), np.arange(3.0), passed[:2], passed.view()):
+        with pytest.raises(RunError, match="did not go through the door"):
+            way.protection(other)
+
+
+def test_what_is_changed_afterwards_at_home_does_not_change_what_left() -> None:
+    way = door(begun())
+    own = np.zeros(3)
+    (made,) = way.made(event(), own)
+    public = way.public(own)
+    own[:] = 5.0
+    assert made.tolist() == public.tolist() == [0.0] * 3
+    with pytest.raises(ValueError, match="read-only"):
+        made[0] = 5.0
+
+
+def test_what_passed_in_an_earlier_round_does_not_pass_again() -> None:
+    way = door(begun())
+    old = way.public(np.zeros(3))
+    way.begin(2)
+    with pytest.raises(RunError, match="did not go through the door"):
+        way.protection(old)
+
+
+def test_nothing_leaves_unprotected_where_there_is_a_budget() -> None:
+    with pytest.raises(RunError, match="releases nothing without noise"):
+        door(begun()).unprotected(np.zeros(3))
+    way = door()
+    assert way.protection(way.unprotected(np.zeros(3))) == "nothing"
+
+
+def test_nothing_noisy_leaves_without_a_ledger() -> None:
+    with pytest.raises(RunError, match="without a ledger"):
+        door().release(NOISE, bounded(), what="sums")
+    with pytest.raises(RunError, match="without a ledger"):
+        door().made(event(), np.zeros(3))
+
+
+def test_one_event_of_a_kernel_lets_all_its_arrays_out() -> None:
+    ledger = begun()
+    way = door(ledger)
+    users, items = way.made(event(), np.zeros(3), np.ones(2))
+    assert way.protection(users) == way.protection(items) == "noise"
+    assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"what": "steps"}, {"what": "steps, round 2"}, {"what": "steps, round 11"}, {"by": "south"}],
+    ids=str,
+)
+def test_event_of_another_round_or_party_is_refused(change: dict[str, Any]) -> None:
+    ledger = begun()
+    with pytest.raises(RunError, match="is no release of round 1"):
+        door(ledger).made(replace(event(), **change), np.zeros(3))
+    assert not ledger.entries
+
+
+def test_label_is_what_a_kernel_needs() -> None:
+    way = door(begun(), round=7)
+    way.made(replace(event(), **way.label("steps")), np.zeros(3))
+    assert way.events[0].what == "steps, round 7"
+
+
+def test_repeatable_noise_is_told_as_such() -> None:
+    ledger = begun()
+    way = door(ledger, random=InsecureRandom(3))
+    way.release(NOISE, bounded(), what="sums")
+    assert [entry.event.secure for entry in ledger.entries if entry.event] == [False]
+    with pytest.raises(RunError, match="says that its noise is secure"):
+        way.made(event(secure=True), np.zeros(3))
+    way.made(event(secure=False), np.zeros(3))
+
+
+def test_round_that_was_charged_before_a_crash_is_not_begun_again() -> None:
+    ledger = begun()
+    door(ledger, round=1).release(NOISE, bounded(), what="sums")
+    after = Door(party="north", ledger=ledger, random=SecureRandom(), run="first")
+    with pytest.raises(RoundLost, match="round 1 was charged before a crash"):
+        after.begin(1)
+    after.begin(2)
+    after.begin(11)
+    other = Door(party="north", ledger=ledger, random=SecureRandom(), run="second")
+    other.begin(1)
+
+
+def test_lost_round_is_an_error_of_ours_not_a_bug() -> None:
+    assert issubclass(RoundLost, CofactorError)
+
+
+@pytest.mark.parametrize(
+    ("what", "number"),
+    [("sums, round 12", 12), ("a, round 1, round 2", 2), ("sums", None), ("12", None), ("sums, round x", None)],
+)
+def test_round_of_an_event_is_read_off_its_label(what: str, number: int | None) -> None:
+    assert round_of(event(what)) == number

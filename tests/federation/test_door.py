@@ -216,7 +216,13 @@ def test_lost_round_is_an_error_of_ours_not_a_bug() -> None:
 
 @pytest.mark.parametrize(
     ("what", "number"),
-    [("sums, round 12", 12), ("a, round 1, round 2", 2), ("sums", None), ("12", None), ("sums, round x", None)],
+    [
+        ("sums, round 12", 12),
+        ("a, round 1, round 2", 2),
+        ("sums", None),
+        ("12", None),
+        ("sums, round x", None),
+    ],
 )
 def test_round_of_an_event_is_read_off_its_label(what: str, number: int | None) -> None:
     assert round_of(event(what)) == number

@@ -28,7 +28,9 @@ RECIPE = ItemSums().settled(FEDERATION.facts, BUDGET)
 class Place:
     """A host that can be started again where it was."""
 
-    def __init__(self, folder: Path, *, budget: Budget | None = BUDGET, ledger_budget: Budget = BUDGET) -> None:
+    def __init__(
+        self, folder: Path, *, budget: Budget | None = BUDGET, ledger_budget: Budget = BUDGET
+    ) -> None:
         self.folder, self.budget, self.ledger_budget = folder, budget, ledger_budget
         self.participant: Any = None
 

@@ -88,7 +88,12 @@ def test_every_field_comes_back_as_it_was(
 def test_envelope_comes_back_as_it_was(session: str, round: int, sender: str, protection: str) -> None:
     sent = letter(Nothing(), session=session, round=round, sender=sender, protection=protection)
     found = Letter.from_bytes(sent.to_bytes(), KINDS)
-    assert (found.session, found.round, found.sender, found.protection) == (session, round, sender, protection)
+    assert (found.session, found.round, found.sender, found.protection) == (
+        session,
+        round,
+        sender,
+        protection,
+    )
     assert isinstance(found.body, Nothing)
 
 

@@ -297,7 +297,7 @@ def test_vectors_that_are_set_are_copied_and_projected() -> None:
 
 
 def make(*tables: Any, **changes: Any) -> PrivateDescent:
-    settings = {"clipping": EmbeddingClipping(), "unit": "rating", "highest": 5.0}
+    settings: dict[str, Any] = {"clipping": EmbeddingClipping(), "unit": "rating", "highest": 5.0}
     return PrivateDescent(*tables, **(settings | changes))
 
 

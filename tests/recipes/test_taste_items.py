@@ -20,7 +20,9 @@ STARS = Scale(1, 5)
 def ratings_of(units: tuple[Any, ...], scale: Scale = STARS) -> Ratings:
     """A unit is (item, value), or None; every rating is by a user of its own."""
     given = [(user, *unit) for user, unit in enumerate(units) if unit is not None]
-    users, items, values = (np.array(column) for column in zip(*given, strict=True)) if given else ([], [], [])
+    users, items, values = (
+        (np.array(column) for column in zip(*given, strict=True)) if given else ([], [], [])
+    )
     return Ratings.from_rows(
         np.array(users, np.int32), np.array(items, np.int32), np.array(values, np.float32),
         user_ids=np.arange(len(units)), item_ids=np.arange(4), scale=scale,
@@ -41,7 +43,7 @@ DATASETS = Datasets(draw=draw, count=5)
 
 def test_a_rating_changes_the_item_sums_by_no_more_than_the_accountant_is_told() -> None:
     def release(units: tuple[Any, ...]) -> Bounded:
-        return item_sums(ratings_of(units), Units.of(STARS), rows=6)
+        return item_sums(ratings_of(units), Units.of(STARS))
 
     worst = Neighbours(units=((2, 1.0), (2, 5.0), (0, 3.0), (1, 4.0), (3, 2.0)), which=0, other=None)
     assert_bounded(release, ITEM_BOUND, DATASETS, worst_case=worst)
@@ -52,26 +54,26 @@ def test_a_rating_on_another_scale_changes_the_item_sums_no_more() -> None:
 
     def release(units: tuple[Any, ...]) -> Bounded:
         wider = tuple(unit and (unit[0], 10 * unit[1] - 20) for unit in units)
-        return item_sums(ratings_of(wider, scale), Units.of(scale), rows=4)
+        return item_sums(ratings_of(wider, scale), Units.of(scale))
 
     worst = Neighbours(units=((2, 1.0), (2, 5.0), (0, 3.0), (1, 4.0), (3, 2.0)), which=0, other=None)
     assert_bounded(release, ITEM_BOUND, DATASETS, worst_case=worst)
 
 
-def test_noise_covers_items_without_ratings_and_rows_beyond_the_items() -> None:
+def test_noise_covers_items_without_ratings() -> None:
     random = InsecureRandom(1)
 
     def release(units: tuple[Any, ...]) -> NDArray[Any]:
-        bounded = item_sums(ratings_of(units), Units.of(STARS), rows=6)
+        bounded = item_sums(ratings_of(units), Units.of(STARS))
         return Gaussian(noise_multiplier=1.0).noisy(bounded, random)
 
     assert_noise_covers(release, "empty", DATASETS, runs=8)
 
 
 def test_the_sums_are_counts_and_clipped_ratings() -> None:
-    found = item_sums(ratings_of(((0, 1.0), (0, 5.0), (2, 3.6))), Units.of(STARS), rows=5).value
-    np.testing.assert_allclose(found[:, 0], [1.2, 0, 0.6, 0, 0])
-    np.testing.assert_allclose(found[:, 1], [-1.6 + 1.4, 0, 0, 0, 0], atol=1e-6)
+    found = item_sums(ratings_of(((0, 1.0), (0, 5.0), (2, 3.6))), Units.of(STARS)).value
+    np.testing.assert_allclose(found[:, 0], [1.2, 0, 0.6, 0])
+    np.testing.assert_allclose(found[:, 1], [-1.6 + 1.4, 0, 0, 0], atol=1e-6)
 
 
 def test_units_put_a_centre_a_little_above_the_middle() -> None:

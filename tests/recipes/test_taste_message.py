@@ -14,10 +14,10 @@ from cofactor.privacy.neighbours import Datasets, Neighbours
 from cofactor.privacy.sensitivity import assert_bounded
 from cofactor.randomness import InsecureRandom
 from cofactor.recipes.taste_items import KnownItems, Units
-from cofactor.recipes.taste_message import COUNT_WEIGHT, LEVEL, Directions, Form, user_messages
+from cofactor.recipes.taste_message import LEVEL, MESSAGE_BOUND, Directions, parts, user_messages
 
 STARS = Scale(1, 5)
-FORMS = [Form(1), Form(3), Form(3, 0.35)]
+WIDTHS = [1, 3]
 
 
 def some_items(items: int = 30, features: int = 4, seed: int = 0) -> KnownItems:
@@ -32,9 +32,9 @@ def some_items(items: int = 30, features: int = 4, seed: int = 0) -> KnownItems:
     )
 
 
-def directions_for(form: Form, items: int = 4) -> NDArray[Any]:
+def directions_for(width: int, items: int = 4) -> NDArray[Any]:
     """Item 0 has a direction of length 1, item 1 one that is much too long."""
-    rows = np.random.default_rng(2).uniform(-0.4, 0.4, (items, form.directions))
+    rows = np.random.default_rng(2).uniform(-0.4, 0.4, (items, width))
     rows[0] = 0.0
     rows[0, -1] = 1.0
     rows[1] *= 100
@@ -44,7 +44,9 @@ def directions_for(form: Form, items: int = 4) -> NDArray[Any]:
 def ratings_of(units: tuple[Any, ...]) -> Ratings:
     """A unit is (user, value), or None; every rating is of an item of its own."""
     given = [(unit[0], item, unit[1]) for item, unit in enumerate(units) if unit is not None]
-    users, items, values = (np.array(column) for column in zip(*given, strict=True)) if given else ([], [], [])
+    users, items, values = (
+        (np.array(column) for column in zip(*given, strict=True)) if given else ([], [], [])
+    )
     return Ratings.from_rows(
         np.array(users, np.int32), np.array(items, np.int32), np.array(values, np.float32),
         user_ids=np.arange(3), item_ids=np.arange(len(units)), scale=STARS,
@@ -58,55 +60,50 @@ def draw(chance: np.random.Generator) -> tuple[int, float]:
 DATASETS = Datasets(draw=draw, count=4)
 
 
-def messages(units: tuple[Any, ...], form: Form) -> Bounded:
+def messages(units: tuple[Any, ...], width: int) -> Bounded:
     bias = np.array([0.2, -1.0, 0.0, 50.0])
-    return user_messages(ratings_of(units), Units.of(STARS), 0.1, bias, directions_for(form), form)
+    return user_messages(ratings_of(units), Units.of(STARS), 0.1, bias, directions_for(width))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_rating_changes_the_messages_by_no_more_than_the_accountant_is_told(form: Form, which: int) -> None:
-    # The worst cases: a direction of length 1 outside the constant, or one that had to be shortened.
+def test_a_rating_changes_the_messages_by_no_more_than_the_accountant_is_told(width: int, which: int) -> None:
+    # The worst cases: a direction that has length 1, and one that had to be shortened.
     units = ((0, 1.0), (0, 5.0), (1, 3.0), (2, 4.0))
-    worst = Neighbours(units=units, which=which, other=None) if which == 0 or not form.products else None
-    assert_bounded(lambda given: messages(given, form), form.bound, DATASETS, worst_case=worst)
+    worst = Neighbours(units=units, which=which, other=None)
+    assert_bounded(lambda given: messages(given, width), MESSAGE_BOUND, DATASETS, worst_case=worst)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_noise_covers_users_without_ratings(form: Form) -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+def test_noise_covers_users_without_ratings(width: int) -> None:
     random, noise = InsecureRandom(1), Gaussian(noise_multiplier=1.0)
-    assert_noise_covers(lambda given: noise.noisy(messages(given, form), random), "empty", DATASETS, runs=8)
+    assert_noise_covers(lambda given: noise.noisy(messages(given, width), random), "empty", DATASETS, runs=8)
 
 
 def test_messages_are_sums_over_each_users_ratings() -> None:
-    form, random = Form(4, 0.6), np.random.default_rng(4)
+    random = np.random.default_rng(4)
     users, items = np.nonzero(random.random((12, 20)) < 0.4)
     values = random.uniform(1, 5, len(users)).astype(np.float32)
     ratings = Ratings.from_rows(
         users, items, values, user_ids=np.arange(12), item_ids=np.arange(20), scale=STARS
     )
     bias, rows = random.normal(0, 0.3, 20), random.uniform(-0.5, 0.5, (20, 4))
-    found = form.parts(user_messages(ratings, Units.of(STARS), 0.2, bias, rows, form).value)
-    upper = np.triu_indices(3)
+    sums, told = parts(user_messages(ratings, Units.of(STARS), 0.2, bias, rows).value)
     for user in range(12):
         rated = items[users == user]
-        t = rows[rated]
         surprise = np.clip(values[users == user] - 3.6 - 0.2 - bias[rated], -1, 1)
-        np.testing.assert_allclose(found[0][user], t.sum(axis=0), atol=1e-6)
-        np.testing.assert_allclose(found[1][user], surprise @ t, atol=1e-6)
-        np.testing.assert_allclose(found[2][user], (t[:, 1:].T @ t[:, 1:])[upper], atol=1e-6)
+        np.testing.assert_allclose(sums[user], rows[rated].sum(axis=0), atol=1e-6)
+        np.testing.assert_allclose(told[user], surprise @ rows[rated], atol=1e-6)
 
 
-def test_a_form_knows_its_length_and_bound() -> None:
-    assert [form.length for form in FORMS] == [2, 6, 9]
-    assert FORMS[1].bound.size == pytest.approx(math.hypot(COUNT_WEIGHT, 1.0))
-    assert FORMS[2].bound.size == pytest.approx(math.hypot(COUNT_WEIGHT, 1.0, 0.35))
-    assert {form.bound.unit for form in FORMS} == {"rating"}
+def test_the_bound_is_for_each_rating() -> None:
+    assert MESSAGE_BOUND.size == pytest.approx(math.sqrt(1.25))
+    assert (MESSAGE_BOUND.unit, MESSAGE_BOUND.adjacency) == ("rating", "empty")
 
 
 def test_directions_are_never_longer_than_one_and_begin_with_a_constant() -> None:
-    for count, gain in ((1, 1.0), (3, 1.6), (6, 0.5)):
-        found = Directions.of(some_items(), count, gain)
+    for count in (1, 3, 6):
+        found = Directions.of(some_items(), count)
         assert found.rows.shape == (30, 1 + count)
         assert np.linalg.norm(found.rows, axis=1).max() == pytest.approx(1.0)
         np.testing.assert_allclose(found.rows[:, 0] * found.scale, np.sqrt(LEVEL))
@@ -114,7 +111,7 @@ def test_directions_are_never_longer_than_one_and_begin_with_a_constant() -> Non
 
 def test_directions_are_those_in_which_tastes_make_ratings_differ_most() -> None:
     items = some_items(items=400)
-    found = Directions.of(items, 2, 1.0)
+    found = Directions.of(items, 2)
     variances = np.array([0.05] * 4 + [0.02, 0.12])
     known = np.column_stack([items.features, items.popularity, items.bias])
     known = known - items.weights @ known
@@ -130,10 +127,10 @@ def test_directions_are_those_in_which_tastes_make_ratings_differ_most() -> None
 
 def test_items_that_are_all_alike_have_only_the_constant_direction() -> None:
     same = KnownItems(0.0, np.zeros(5), np.zeros(5), np.full(5, 0.2), np.zeros((5, 2)))
-    found = Directions.of(same, 2, 1.0)
+    found = Directions.of(same, 2)
     np.testing.assert_allclose(found.rows, np.column_stack([np.ones(5), np.zeros((5, 2))]))
 
 
 def test_directions_for_other_items_are_refused() -> None:
     with pytest.raises(DataError, match="each of the party's items"):
-        user_messages(ratings_of(((0, 1.0),)), Units.of(STARS), 0.0, np.zeros(2), np.zeros((2, 1)), Form(1))
+        user_messages(ratings_of(((0, 1.0),)), Units.of(STARS), 0.0, np.zeros(2), np.zeros((2, 1)))

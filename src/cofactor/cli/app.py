@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cofactor.cli import budget, data, demo, doctor, plan, recommend, show, train
+from cofactor.cli import budget, compare, data, demo, doctor, plan, recommend, show, train, verify
 
 app = typer.Typer(
     name="cofactor",
@@ -37,6 +37,8 @@ app.command()(demo.demo)
 app.command()(plan.plan)
 app.command()(train.train)
 app.command()(show.show)
+app.command()(compare.compare)
+app.command()(verify.verify)
 app.command()(recommend.recommend)
 app.command()(budget.budget)
 app.command()(doctor.doctor)

@@ -1,6 +1,5 @@
 """`cofactor budget`: how much may be learned about a party's data, and how much all runs have spent of it."""
 
-import hashlib
 import math
 import shlex
 from pathlib import Path
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from cofactor.privacy.budget import Adjacency, Budget, Unit
     from cofactor.privacy.entries import Period
     from cofactor.privacy.ledger import Ledger
-
-SUFFIX = ".ledger"
 
 
 def budget(
@@ -56,6 +53,7 @@ def budget(
 
 
 def _continue(data: Path, path: Path) -> None:
+    from cofactor.federation.party import fingerprint
     from cofactor.privacy.ledger import Ledger
 
     if not data.exists():
@@ -65,11 +63,13 @@ def _continue(data: Path, path: Path) -> None:
 
 def _places(party: Path) -> tuple[Path, Path]:
     """Return the data's path and the ledger's; at least one of them is a file."""
-    name = party.name.removesuffix(SUFFIX)
+    from cofactor.federation.party import LEDGER_SUFFIX, ledger_path
+
+    name = party.name.removesuffix(LEDGER_SUFFIX)
     if party.is_dir() or not name:
         raise DataError(f"{party} is no file. Name a file of ratings, or the .ledger beside it.")
     data = party.with_name(name)
-    path = data.with_name(data.name + SUFFIX)
+    path = ledger_path(data)
     if not data.exists() and not path.exists():
         names = [file.name for file in party.parent.iterdir()] if party.parent.is_dir() else []
         raise DataError(f"{party} does not exist.{did_you_mean(party.name, names)}")
@@ -89,6 +89,7 @@ def _budget(epsilon: float | None, delta: float | None, unit: str | None, adjace
 
 
 def _open_new(data: Path, path: Path, wanted: "Budget", per: str | None) -> None:
+    from cofactor.federation.party import fingerprint
     from cofactor.privacy.entries import RENEWED
     from cofactor.privacy.ledger import Ledger
 
@@ -111,13 +112,8 @@ def _open_new(data: Path, path: Path, wanted: "Budget", per: str | None) -> None
     )
 
 
-def fingerprint(data: Path) -> str:
-    """Say which data these are: the hash of the file's bytes."""
-    with data.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-
-
 def _show(data: Path, path: Path, *, recover: bool, as_json: bool) -> None:
+    from cofactor.federation.party import fingerprint
     from cofactor.privacy.ledger import Ledger
 
     ledger = Ledger.open(path, recover=recover)

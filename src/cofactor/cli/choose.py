@@ -171,9 +171,9 @@ def _proposal(unit: str) -> str:
     more = ", ".join(f"{epsilon} ({share})" for epsilon, share in others)
     command = shlex.join(["cofactor", *sys.argv[1:], "--epsilon", first[0]])
     return (
-        f"name a budget for each {unit}: --epsilon {first[0]} (who guesses between two possibilities is right "
-        f"at most {first[1]} of the time), {more}; or --not-private to train without noise. Nothing was "
-        f"released. For example: {command}"
+        f"name a budget for each {unit}: --epsilon {first[0]} (who guesses between two possibilities is "
+        f"right at most {first[1]} of the time), {more}; or --not-private to train without noise. Nothing "
+        f"was released. For example: {command}"
     )
 
 

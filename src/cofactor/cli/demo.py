@@ -1,45 +1,117 @@
-"""`cofactor demo`: the whole path on made-up ratings, offline, within a minute."""
+"""`cofactor demo`: two private federations on made-up ratings, offline, within a minute."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cofactor.cli import options
-from cofactor.cli.text import RED, ProgressLine, print_json, print_line, print_recommendations, print_scores
+from cofactor.cli.interrupt import interrupted_between_steps
+from cofactor.cli.outcome import as_object, print_comparison, print_guarantee, print_next, readable, size_of
+from cofactor.cli.text import ProgressLine, print_json, print_line
+
+if TYPE_CHECKING:
+    from cofactor.data.synthetic import Synthetic
+    from cofactor.federation.federation import Federation
+    from cofactor.federation.halves import Split
+    from cofactor.federation.run import Run
 
 DEMO_FOLDER = Path("runs/demo")
 """Each demo replaces the one before; a folder that was named is never replaced."""
+SEED = 7
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """One federation to show."""
+
+    split: "Split"
+    parties: int
+    epsilon: float
+    story: str
+
+
+SCENES = (
+    _Scene("horizontal", 3, 4.0, "Three shops with different customers; each customer is protected."),
+    _Scene("vertical", 5, 4.0, "Five services with the same customers; each rating is protected."),
+)
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Run folder to write.")] = DEMO_FOLDER,
+    out: Annotated[Path, typer.Option(help="Folder for the two runs.")] = DEMO_FOLDER,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Make ratings up, train on them, compare with the baselines and recommend something."""
-    from cofactor.data.split import by_fraction
+    """Make ratings up, let parties train on them in private, and say whether joining was worth it."""
     from cofactor.data.synthetic import like
-    from cofactor.evaluate.compare import compare
     from cofactor.federation.folder import check_free
-    from cofactor.recipes.pooled import Pooled
+
+    folders: dict[str, Path] = {scene.split: out / scene.split for scene in SCENES}
+    for folder in folders.values():
+        check_free(folder, overwrite=out == DEMO_FOLDER)
+    made = like("ml-100k", seed=SEED)
+    if not json:
+        print_line(f"{made.ratings}, made up, a tenth of each user's kept back")
+    facts: dict[str, Any] = {}
+    for scene in SCENES:
+        with interrupted_between_steps(ProgressLine(quiet=quiet or json)) as progress:
+            run = _trained(scene, made, progress)
+        run.save(folders[scene.split], overwrite=True)
+        facts[scene.split] = run.facts()
+        if not json:
+            _tell(scene, run, folders[scene.split])
+    if json:
+        print_json({name: as_object(told, folders[name]) for name, told in facts.items()})
+    else:
+        print_next("show", folders["vertical"])
+        print_line("Or with files of your own: cofactor train A.csv B.csv --split horizontal --epsilon 4")
+
+
+def _trained(scene: _Scene, made: "Synthetic", progress: Any) -> "Run":
+    from cofactor.evaluate.compare import compare
+    from cofactor.privacy.budget import Budget
+    from cofactor.recipes.recommended import USUAL_UNIT, recommended
     from cofactor.recipes.train import train
 
-    check_free(out, overwrite=out == DEMO_FOLDER)
-    made = like("ml-100k", seed=7)
-    training, test = by_fraction(made.ratings, test=0.1, seed=7)
-    run = train(Pooled(), training, seed=7, progress=ProgressLine(quiet=quiet or json))
+    training, test = _federations(scene, made)
+    unit = USUAL_UNIT[scene.split]
+    budget = Budget(epsilon=scene.epsilon, delta=1e-6, unit=unit)
+    run = train(recommended(scene.split, unit), training, budget=budget, seed=SEED, progress=progress)
     run = run.with_scores(compare(run, training, test).as_dict())
     titles = dict(zip(made.ratings.item_ids.tolist(), made.item_titles.tolist(), strict=True))
-    run = run.with_titles(titles)
-    run.save(out, overwrite=True)
-    if json:
-        guarantee = run.guarantee.as_json()
-        print_json({"run": str(out), "guarantee": guarantee, "scores": run.scores, "seconds": run.seconds})
-        return
-    print_line(f"{made.ratings}, made up, a tenth of each user's kept back")
-    print_scores(run.scores)
-    user = run.model.user_ids[0].item()
-    print_recommendations(f"for user {user}", run.model.recommend(user, 5))
-    print_line(str(run.guarantee), "" if run.guarantee.holds else RED)
-    print_line(f"Saved in {out}. Next: cofactor show {out}, or cofactor train with a file of your own.")
+    return run.with_titles(titles)
+
+
+def _federations(scene: _Scene, made: "Synthetic") -> "tuple[Federation, Federation]":
+    """Deal the ratings out, those for testing as those for training."""
+    from cofactor.data import partition
+    from cofactor.data.split import by_fraction
+    from cofactor.federation.federation import Federation
+    from cofactor.federation.party import Party
+
+    deal = partition.horizontal if scene.split == "horizontal" else partition.vertical
+    join = Federation.horizontal if scene.split == "horizontal" else Federation.vertical
+    both = [
+        join(
+            [
+                Party(name=f"party-{number}", ratings=part)
+                for number, part in enumerate(deal(ratings, scene.parties, seed=SEED), 1)
+            ],
+            scale=made.ratings.scale,
+            simulated=True,
+        )
+        for ratings in by_fraction(made.ratings, test=0.1, seed=SEED)
+    ]
+    return both[0], both[1]
+
+
+def _tell(scene: _Scene, run: "Run", folder: Path) -> None:
+    facts = run.facts()
+    together = facts["together"]
+    print_line(f"\n{scene.story}", "bold")
+    print_line(f"{size_of(facts)}; {facts['recipe']['kind']} in {run.seconds:.1f} s")
+    print_line(f"{together['rounds']:,} rounds, {readable(together['bytes'])} in all messages")
+    print_comparison(facts["scores"])
+    print_guarantee(facts["guarantee"], together)
+    print_line(f"Saved in {folder}.")

@@ -20,8 +20,8 @@ PartyFiles = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
-        help="Ratings: csv, tsv, parquet, MovieLens or RecBole; plain, .gz or .zip. Several files are several "
-        "parties.",
+        help="Ratings: csv, tsv, parquet, MovieLens or RecBole; plain, .gz or .zip. Several files are "
+        "several parties.",
     ),
 ]
 Split = Annotated[

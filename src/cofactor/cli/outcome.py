@@ -49,14 +49,12 @@ def print_comparison(scores: Mapping[str, Any]) -> None:
     parties: Mapping[str, Any] = scores.get(own, {}).get("parties", {})
     if not parties:
         return
-    names = [
-        name for name in ("bias", "alone", "private", "together", "published", "pooled") if name in scores
-    ]
+    names = [name for name in ("bias", "alone", "private", "together", "pooled") if name in scores]
     rows = [
         (party, *(scores[name]["parties"][party]["mse"] for name in names), _in_short(score))
         for party, score in parties.items()
     ]
-    print_table(("party", *names, "mse by party"), rows)
+    print_table(("party", *names, "joining"), rows, title="mse by party")
     if "joining" in scores[own]:
         print_line(f"All together: {scores[own]['joining']['sentence']}.")
 
@@ -87,9 +85,13 @@ def size_of(facts: Mapping[str, Any]) -> str:
     return f"{size}; {parties} ({together['split']}{played})"
 
 
-def megabytes(count: float) -> str:
-    """Write a number of bytes."""
-    return f"{count / 1e6:,.3g} MB"
+def readable(count: float) -> str:
+    """Write a number of bytes as people do."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} GB"
 
 
 def _plain(score: Mapping[str, Any]) -> dict[str, Any]:

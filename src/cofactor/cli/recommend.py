@@ -15,7 +15,7 @@ from cofactor.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from cofactor.data.ids import Id
     from cofactor.factors.model import Factors, Recommendation
-
+    from cofactor.federation.run import Run
 
 NEW = "new user"
 
@@ -28,6 +28,10 @@ def recommend(
         typer.Option("--rate", metavar="ITEM=RATING", help="A rating by a new user; repeat for more."),
     ] = None,
     ratings: Annotated[Path | None, typer.Option(metavar="FILE", help="Ratings by new users.")] = None,
+    party: Annotated[
+        str | None,
+        typer.Option("--party", help="The party whose own model to use, where users are at several."),
+    ] = None,
     n: Annotated[int, typer.Option("-n", "--n", help="How many items.", min=1)] = 10,
     include_seen: Annotated[bool, typer.Option("--include-seen", help="Items already rated, too.")] = False,
     json: options.Json = False,
@@ -37,17 +41,36 @@ def recommend(
 
     if sum(choice is not None for choice in (user, rate or None, ratings)) != 1:
         raise ConfigError("name one of --user ID, --rate ITEM=RATING (as often as needed) or --ratings FILE.")
-    model = Run.load(run).model
+    loaded = Run.load(run)
     if user is not None:
+        model = _model_of(loaded, user, party)
         known = model.user_ids[model.user_row(user)].item()
         lists = {known: model.recommend(known, n, include_seen=include_seen)}
     else:
+        model = _model_for_strangers(loaded, party)
         new_users = {NEW: _parsed(rate)} if rate else _from_file(model, ratings)
         lists = {
             name: model.fold_in(own, user=name).recommend(name, n, include_seen=include_seen)
             for name, own in new_users.items()
         }
     _tell(lists, as_json=json)
+
+
+def _model_of(run: "Run", user: str, party: str | None) -> "Factors":
+    if party is None and run.together is not None and run.together.split == "vertical":
+        raise ConfigError(f"all parties have the same users. Name one with --party: {', '.join(run.homes)}.")
+    return run.model_of(user, party)
+
+
+def _model_for_strangers(run: "Run", party: str | None) -> "Factors":
+    """Return the common model, or one party's own; new users may come to any."""
+    if party is not None:
+        return run.model_of("", party)
+    if run.model is None or (run.homes and run.model.home is None):
+        raise ConfigError(
+            f"this run has no common model for new users. Name one with --party: {', '.join(run.homes)}."
+        )
+    return run.model
 
 
 def _parsed(pairs: list[str]) -> dict["Id", float]:

@@ -1,31 +1,45 @@
 """`cofactor show`: what a run folder holds."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from cofactor.cli import options
-from cofactor.cli.text import RED, print_json, print_line, print_scores
+from cofactor.cli.outcome import print_comparison, print_guarantee, readable, size_of
+from cofactor.cli.text import print_json, print_line, print_table
 
 
 def show(run: options.RunFolder, json: options.Json = False) -> None:
-    """Show what a run is, how it was made and how well it does."""
+    """Show what a run is, who took part, how it was made and how well it does."""
     from cofactor.federation.folder import read_facts
 
     facts = read_facts(run)
     if json:
         print_json({"run": str(run)} | facts)
         return
-    data = facts["data"]
+    together = facts.get("together")
     print_line(f"{run}: trained {facts['created']} in {facts['seconds']:.1f} s, seed {facts['seed']}")
-    print_line(
-        f"  data    {data['ratings']:,} ratings by {data['users']:,} users of {data['items']:,} items, "
-        f"{data['scale']}"
-    )
+    print_line(f"  data    {size_of(facts)}")
     print_line(f"  recipe  {_words(facts['recipe'])}")
-    print_scores(facts["scores"])
-    print_line(facts["guarantee"]["statement"], "" if facts["guarantee"]["holds"] else RED)
+    if together:
+        print_line(f"  rounds  {together['rounds']:,}, {readable(together['bytes'])} in all messages")
+        print_table(*_parties(together))
+    print_comparison(facts["scores"])
+    print_guarantee(facts["guarantee"], together)
 
 
-def _words(table: dict[str, Any]) -> str:
+def _parties(together: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Return the columns and rows of a table of the parties."""
+    from cofactor.privacy.figures import rounded_up
+
+    columns = ("party", "users", "items", "ratings", "sent", "epsilon if all others collude")
+    rows: list[tuple[object, ...]] = []
+    for name, own in together["parties"].items():
+        loss = "-" if own["epsilon"] is None else rounded_up(own["epsilon"])
+        rows.append((name, own["users"], own["items"], own["ratings"], readable(own["bytes_sent"]), loss))
+    return columns, rows
+
+
+def _words(table: Mapping[str, Any]) -> str:
     """Write a settings table as it would be typed in Python."""
     settings = [
         f"{name}={_words(value) if isinstance(value, dict) else value}"

@@ -1,5 +1,6 @@
 """`cofactor train`: files of ratings in, a run folder out."""
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,10 +12,10 @@ from cofactor.cli import choose, options
 from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.outcome import (
     as_object,
-    megabytes,
     print_comparison,
     print_guarantee,
     print_next,
+    readable,
     size_of,
 )
 from cofactor.cli.parties import Gathering, Reading, features_of, item_table, split_off, with_features
@@ -219,7 +220,7 @@ class _Task:
                 newer_data=self.newer_data,
             )
         except BudgetExceeded as error:
-            raise BudgetExceeded(f"{error} {_what_is_left(federation)}") from None
+            raise BudgetExceeded(f"{error} {_what_is_left(federation, budget)}") from None
 
     def _saved(
         self,
@@ -237,21 +238,22 @@ class _Task:
         return run
 
 
-def _what_is_left(federation: "Federation") -> str:
+def _what_is_left(federation: "Federation", budget: "Budget | None") -> str:
     """Say what the parties' ledgers still allow, and what to do."""
-    from cofactor.privacy.figures import rounded_up
     from cofactor.privacy.ledger import Ledger
 
+    assert budget is not None
     paths = {party.file: party.ledger_path for party in federation.parties}
     left = [
-        f"{file} has epsilon {max(ledger.left - 5e-4, 0):.3f} of {rounded_up(ledger.budget.epsilon)}"
+        f"{file} has epsilon {math.floor(ledger.left * 1000) / 1000:g} of {ledger.budget.epsilon:g}"
         for file, path in paths.items()
         if path is not None and path.exists() and (ledger := Ledger.open(path))
     ]
+    larger = f"cofactor budget FILE --epsilon 8 --delta {budget.delta:g} --unit {budget.unit}"
     return (
-        f"All runs on a file share one budget, which is fixed when its ledger is opened. Left: "
-        f"{', '.join(left) or 'nothing'}. Ask for less with --epsilon, or train on other data, and open a "
-        "larger budget for them beforehand: cofactor budget FILE --epsilon 8 --delta 1e-6 --unit user."
+        "All runs on a file share one budget, which is fixed when its ledger is opened. Left: "
+        f"{', '.join(left)}. Ask for less with --epsilon; or, for files that were never trained on, open a "
+        f"larger budget beforehand: {larger}."
     )
 
 
@@ -264,7 +266,7 @@ def _tell(run: "Run", task: _Task, *, as_json: bool) -> None:
     how = f"{facts['recipe']['kind']} in {run.seconds:.1f} s" if run.model is None or together else None
     print_line(f"{size_of(facts)}; {how or f'{run.model} in {run.seconds:.1f} s'}")
     if together and together["rounds"]:
-        print_line(f"{together['rounds']:,} rounds, {megabytes(together['bytes'])} in all messages")
+        print_line(f"{together['rounds']:,} rounds, {readable(together['bytes'])} in all messages")
     print_comparison(facts["scores"])
     print_guarantee(facts["guarantee"], together)
     if together and together["budget"] and not together["simulated"]:

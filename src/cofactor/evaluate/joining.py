@@ -62,9 +62,7 @@ class Joining:
         beside = f"(MSE {self.alone:.{decimals}f} alone, {self.together:.{decimals}f} together)"
         if self.helped is None:
             change = f"{-self.gain.value:+.{decimals}f} {margin}"
-            return (
-                f"joining did not help {who}: {owner} error changed by {change}, which may be chance {beside}"
-            )
+            return f"joining did not help {who}: a change of {change} may be chance {beside}"
         verb = "lowered" if self.helped else "raised"
         return f"joining {verb} {owner} error by {abs(self.gain.value):.{decimals}f} {margin} {beside}"
 

@@ -146,7 +146,7 @@ def _recalled(coordinator: Coordinator, file: Path | None, name: str) -> int:
     """Go on after the last finished round, if there was one, and return its number."""
     if file is None or not file.exists():
         return 0
-    state = read_arrays(file)
+    state = read_arrays(file, _NAME, _FINISHED)
     if str(state.pop(_NAME)) != name:
         raise RunError(f"{file} belongs to another session.")
     finished = int(state.pop(_FINISHED))

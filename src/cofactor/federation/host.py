@@ -98,7 +98,7 @@ class Host:
         self._answered, self._reply = round, reply
 
     def _recall(self, file: Path) -> None:
-        state = read_arrays(file)
+        state = read_arrays(file, _REPLY, _FACTS)
         facts: dict[str, Any] = json.loads(str(state.pop(_FACTS)))
         if facts["session"] != self._session:
             raise RunError(f"{file} belongs to another session. Remove the folder, or resume that session.")
@@ -129,11 +129,11 @@ def write_bytes(file: Path, content: bytes) -> None:
         os.close(folder)
 
 
-def read_arrays(file: Path) -> dict[str, Any]:
-    """Read what `write_arrays` wrote."""
+def read_arrays(file: Path, *needed: str) -> dict[str, Any]:
+    """Read what `write_arrays` wrote; what is needed must be there."""
     try:
-        with np.load(file, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            return {name: stored[name] for name in (*needed, *stored.files)}
     except Exception as error:
         raise RunError(
             f"{file}: cannot be read ({type(error).__name__}). Train again without --resume."

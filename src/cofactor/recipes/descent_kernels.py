@@ -120,7 +120,8 @@ def add_ratings(
             if longest is not None:
                 square = user_square + dot(item, item) if both else user_square
                 slope *= _shortening(slope * slope * square, longest)
-            own = add_whole(own, scaled(slope * sums.per_user_step, item))
+            if both:
+                own = add_whole(own, scaled(slope * sums.per_user_step, item))
             total = add_whole(load_row(sums.items, i), scaled(slope * sums.per_item_step, user))
             store_row(sums.items, i, total)
         if both:

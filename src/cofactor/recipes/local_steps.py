@@ -13,11 +13,11 @@ from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import sum_of_records, sum_of_users
 from cofactor.privacy.budget import Unit
 from cofactor.privacy.events import Bound
-from cofactor.privacy.mechanisms import Gaussian, SampledGaussian
+from cofactor.privacy.mechanisms import Gaussian
 from cofactor.privacy.schedule import Release
 from cofactor.privacy.trimming import trimmed
-from cofactor.recipes.clipping import Clipping, EmbeddingClipping
 from cofactor.recipes.private_descent import PrivateDescent
+from cofactor.recipes.steps import Steps
 
 MEAN = "the mean rating"
 """What the release of the mean is called in ledgers and plans."""
@@ -50,44 +50,22 @@ def unit_of(home: Home) -> Unit:
 
 
 def descent_of(
-    home: Home,
-    ratings: Grouped,
-    users: NDArray[Any],
-    items: NDArray[Any],
-    *,
-    clipping: Clipping,
-    centre: float,
-    most_ratings: int | None,
+    home: Home, ratings: Grouped, users: NDArray[Any], items: NDArray[Any], steps: Steps, centre: float
 ) -> PrivateDescent:
     """Return the party's private steps, on ratings less the offset and in the units of training."""
-    scale, offset, size = home.facts.scale, offset_of(clipping, centre), unit_size(clipping, home.facts)
-    values = (ratings.values - np.float32(offset)) / np.float32(size)
+    scale, offset, size = home.facts.scale, steps.offset(centre), steps.unit_size(home.facts)
     highest = max(scale.high - offset, offset - scale.low) / size
+    values = (ratings.values - np.float32(offset)) / np.float32(size)
     return PrivateDescent(
         Grouped(ratings.ptr, ratings.index, np.clip(values, -np.float32(highest), np.float32(highest))),
         users,
         items,
-        clipping=clipping,
+        clipping=steps.clipping,
         unit=unit_of(home),
         highest=highest,
-        most_ratings=most_ratings,
-        radius=None if not_centred(clipping) else RADIUS,
+        most_ratings=steps.most_ratings,
+        radius=RADIUS if steps.centred else None,
     )
-
-
-def not_centred(clipping: Clipping) -> bool:
-    """Say whether vectors may not be negative: nothing is then taken off ratings, nor are they rescaled."""
-    return isinstance(clipping, EmbeddingClipping) or clipping.nonnegative
-
-
-def offset_of(clipping: Clipping, centre: float) -> float:
-    """Return what is taken off all ratings."""
-    return 0.0 if not_centred(clipping) else centre
-
-
-def unit_size(clipping: Clipping, facts: Facts) -> float:
-    """Return the size of the units of training: a scale from 1 to 5 has unit 1."""
-    return 1.0 if not_centred(clipping) else (facts.scale.high - facts.scale.low) / 4
 
 
 def take(
@@ -98,7 +76,7 @@ def take(
     steps: int,
     rate_users: Any,
     rate_items: Any,
-    sampling: float | None,
+    sampling: float,
 ) -> NDArray[Any]:
     """Take steps and let out what they made: the users' vectors if these move, else the items'."""
     door, release = home.door, release_of(home, what)
@@ -128,29 +106,25 @@ def released_total(home: Home, ratings: Grouped) -> NDArray[Any]:
     return home.door.release(release.mechanism, bounded, what=MEAN)
 
 
-def mean_release(facts: Facts, unit: Unit, most_ratings: int | None, steps: int, sampling: float) -> Release:
-    """Return the release of the mean, with little noise beside that of so many steps."""
-    most = (most_ratings or 1) if unit == "user" else 1
+def mean_release(facts: Facts, unit: Unit, steps: Steps) -> Release:
+    """Return the release of the mean, with little noise beside that of all steps."""
+    most = (steps.most_ratings or 1) if unit == "user" else 1
     return Release(
         what=MEAN,
-        mechanism=Gaussian(noise_multiplier=1 / (sampling * math.sqrt(_MEAN_SHARE * steps))),
+        mechanism=Gaussian(noise_multiplier=1 / (steps.sampling * math.sqrt(_MEAN_SHARE * steps.total))),
         bound=Bound(size=most * (facts.scale.high - facts.scale.low) / 2, norm="l2", unit=unit),
         dimension=1,
         rounds=1,
     )
 
 
-def mean_of(replies: Mapping[str, Message], facts: Facts, used: Mapping[str, float]) -> float:
-    """Return the mean rating that the parties' sums tell; `used` is about how many ratings each added up."""
+def mean_of(replies: Mapping[str, Message], facts: Facts, steps: Steps) -> float:
+    """Return the mean rating that the parties' sums tell."""
+    used = steps.used(facts)
     totals = [float(array_of(reply, "total", (1,), party)[0]) for party, reply in replies.items()]
     count = sum(used[party] for party in replies)
     mean = _middle(facts) + sum(totals) / max(count, 1.0)
     return float(np.clip(mean, facts.scale.low, facts.scale.high))
-
-
-def step_noise(sampling: float | None) -> Gaussian:
-    """Return the noise of a step, still to be scaled."""
-    return Gaussian() if sampling in (None, 1) else SampledGaussian(sampling=float(sampling or 1))
 
 
 def _gaussian(release: Release) -> Gaussian:

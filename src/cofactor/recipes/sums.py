@@ -42,11 +42,12 @@ class IdealSum:
         return (
             Assumption(
                 what="nobody sees more of the messages about users than their sum",
-                met="this process added them up and kept the parts to itself; between machines it takes a "
+                met="one process added them up and kept the parts to itself; between machines that takes a "
                 "secure sum",
             ),
             Assumption(
-                what="no two parties tell each other, or the coordinator and each other, what they sent",
-                met="taken on trust: with more of them together less than the whole noise is left",
+                what="no two parties pool what they know, with or without the coordinator",
+                met="it is taken on trust: two together know two shares of the noise, so that less than all "
+                "of it is left",
             ),
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors
+from cofactor.federation.door import SUM
 from cofactor.federation.halves import Facts, State, array_of
 from cofactor.federation.messages import Message
 from cofactor.recipes.taste_items import KnownItems
@@ -45,8 +46,6 @@ class TasteCoordinator:
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Take in what the parties have released."""
-        if not replies:
-            raise RunError(f"round {round}: nobody answered. Run again when the parties are back.")
         if round == 1:
             self._known = self._items(replies)
         else:
@@ -57,7 +56,7 @@ class TasteCoordinator:
         return TasteTotal(**{**self._described(), **self._total})
 
     def published(self) -> Factors | None:
-        """Return a model made from what was released, if one is wanted. Items are numbered party by party."""
+        """Return a model made from what was released, if one is wanted."""
         if not self._publish:
             return None
         known, total = self._known, self._total
@@ -70,7 +69,7 @@ class TasteCoordinator:
             items,
             Directions(known["rows"], float(known["scale"])),
             user_ids=self._facts.shared_ids,
-            item_ids=np.arange(self._facts.item_count),
+            item_ids=self._facts.catalogue,
             scale=self._facts.scale,
         )
 
@@ -90,13 +89,11 @@ class TasteCoordinator:
         """
         facts, count = self._facts, self._facts.item_count
         sums, noise, features = np.zeros((count, 2)), np.zeros(count), np.zeros((count, facts.features))
-        ends = np.cumsum(facts.items)
         for party, reply in replies.items():
-            own = facts.items[facts.place(party)]
-            rows = slice(ends[facts.place(party)] - own, ends[facts.place(party)])
-            sums[rows] = array_of(reply, "sums", (max(facts.items), 2), party)[:own]
-            noise[rows] = _deviation(reply, party)
-            features[rows] = array_of(reply, "features", (own, facts.features), party)
+            own = facts.items_of(party)
+            sums[own] = array_of(reply, "sums", sums[own].shape, party)
+            noise[own] = math.sqrt(_variance(reply, party))
+            features[own] = array_of(reply, "features", features[own].shape, party)
         items = KnownItems.of(sums, features, noise)
         directions = Directions.of(items, self._width - 1)
         return {
@@ -110,25 +107,22 @@ class TasteCoordinator:
         }
 
     def _added(self, replies: Mapping[str, Message]) -> Arrays:
+        """Add up what the parties told about users; if nobody told anything, everybody stays alone."""
         facts = self._facts
-        shape = (facts.user_count, 2 * self._width)
-        answered = [self._only_sums or party in replies for party in facts.parties]
-        variances = [_deviation(reply, party) ** 2 for party, reply in replies.items()]
-        return {
-            "total": np.sum(
-                [array_of(reply, "sums", shape, party) for party, reply in replies.items()], axis=0
-            ),
-            "variance": np.array([sum(variances)]),
-            "answered": np.array(answered),
-        }
+        total, variance = np.zeros((facts.user_count, 2 * self._width)), 0.0
+        for party, reply in replies.items():
+            total += array_of(reply, "sums", total.shape, party)
+            variance += _variance(reply, party)
+        answered = [SUM in replies or party in replies for party in facts.parties]
+        return {"total": total, "variance": np.array([variance]), "answered": np.array(answered)}
 
     def _described(self) -> dict[str, Any]:
         numbers = {name: float(self._known[name]) for name in ("mean", "scale")}
         return {**self._known, **numbers}
 
 
-def _deviation(reply: Message, party: str) -> float:
+def _variance(reply: Message, party: str) -> float:
     variance = float(array_of(reply, "variance", (1,), party)[0])
     if variance < 0:
         raise RunError(f"{party} sent a negative variance.")
-    return math.sqrt(variance)
+    return variance

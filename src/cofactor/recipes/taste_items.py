@@ -55,17 +55,12 @@ class Units:
         return inside
 
 
-def item_sums(ratings: Ratings, units: Units, rows: int) -> Bounded:
-    """Return, for each item, its count times a weight, and the sum of its ratings, each within reach.
-
-    There are so many `rows`, the same number for all parties; those beyond the party's items are zero.
-    """
+def item_sums(ratings: Ratings, units: Units) -> Bounded:
+    """Return, for each item, its count times a weight, and the sum of its ratings, each within reach."""
     grouped = ratings.by_item
     values = np.clip(units.inward(grouped.values), -REACH, REACH)
-    sums = np.zeros((rows, 2))
-    sums[: ratings.item_count, 0] = COUNT_WEIGHT * grouped.sizes
-    sums[: ratings.item_count, 1] = np.bincount(grouped.members(), values, minlength=ratings.item_count)
-    return Bounded(value=sums, bound=ITEM_BOUND)
+    sums = np.bincount(grouped.members(), values, minlength=ratings.item_count)
+    return Bounded(value=np.column_stack([COUNT_WEIGHT * grouped.sizes, sums]), bound=ITEM_BOUND)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,6 @@ class TasteItems(Message):
     """Round 1, from a party: its items, in noisy sums and public numbers."""
 
     sums: Matrix
-    """Rows beyond the party's items are nothing but noise."""
     variance: Vector
     """Variance of the noise on a number: public."""
     features: Matrix

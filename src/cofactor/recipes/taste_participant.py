@@ -82,14 +82,13 @@ class TasteParticipant:
             self._sent, self._variance = np.asarray(state["sent"]), float(state["variance"])
 
     def _about_items(self) -> TasteItems:
-        door, party, facts = self._home.door, self._home.party, self._home.facts
-        bounded = item_sums(self._ratings, self._units, max(facts.items))
-        sums, variance = self._released(bounded, ITEM_SUMS, 1.0)
-        features = np.zeros((len(party.ratings.item_ids), 0)) if party.features is None else party.features
-        return TasteItems(sums=sums, variance=variance, features=door.public(features.astype(np.float64)))
+        sums, variance = self._released(item_sums(self._ratings, self._units), ITEM_SUMS, 1.0)
+        features = self._home.party.features
+        table = np.zeros((len(sums), 0)) if features is None else features.astype(np.float64)
+        return TasteItems(sums=sums, variance=variance, features=self._home.door.public(table))
 
     def _about_users(self, message: TasteDirections) -> TasteSums:
-        own = self._own_items()
+        own = self._home.facts.items_of(self._home.party.name)
         items, directions = _read(message, self._home, self._width)
         bounded = user_messages(self._ratings, self._units, items.mean, items.bias[own], directions.rows[own])
         self._sent, variance = self._released(bounded, USER_MESSAGES, self._share)
@@ -105,13 +104,6 @@ class TasteParticipant:
         assert isinstance(mechanism, Gaussian)
         noisy = door.release(mechanism, bounded, what=what, share=share)
         return noisy, door.public(np.array([share * mechanism.noise_size(bounded.bound) ** 2]))
-
-    def _own_items(self) -> slice:
-        """Return where the party's items are among those of all."""
-        facts = self._home.facts
-        place = facts.place(self._home.party.name)
-        first = sum(facts.items[:place])
-        return slice(first, first + facts.items[place])
 
     def _listener(self, message: TasteTotal) -> Callable[[float], Told]:
         """Return what the others tell, for any mismatch: the sum, with the party's own part taken off."""

@@ -7,7 +7,7 @@ stated for ratings in units in which a scale from 1 to 5 has unit 1.
 import math
 from dataclasses import dataclass
 
-from cofactor.federation.halves import Facts, Split
+from cofactor.federation.halves import Facts
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Bound
@@ -26,12 +26,12 @@ _FACTORS_FOR = 0.055
 """Factors for each rating that a row has, where one release has noise of one rating."""
 
 
-def one_release(budget: Budget, parties: int, split: Split) -> float:
+def one_release(budget: Budget, facts: Facts) -> float:
     """Return the noise multiplier that one release would need if it had the whole budget."""
     bound = Bound(size=1.0, norm="l2", unit=budget.unit, adjacency="empty")
     release = Release(what="one release", mechanism=Gaussian(), bound=bound, dimension=1)
-    shared = split == "vertical" and budget.unit == "user"
-    schedule = Schedule(releases=(release,), rounds=1, parties=parties, shared_units=shared)
+    shared = facts.split == "vertical" and budget.unit == "user"
+    schedule = Schedule(releases=(release,), rounds=1, parties=len(facts.parties), shared_units=shared)
     settled = calibrated(schedule, budget).releases[0].mechanism
     assert isinstance(settled, Gaussian)
     return settled.noise_multiplier

@@ -12,18 +12,10 @@ from cofactor.factors.model import Factors, seen_in
 from cofactor.federation.halves import Facts, Home, State, array_of, weighted_mean
 from cofactor.federation.messages import Message
 from cofactor.randomness import Seeds
-from cofactor.recipes.clipping import Clipping
-from cofactor.recipes.local_steps import (
-    descent_of,
-    mean_of,
-    offset_of,
-    prepared,
-    released_total,
-    take,
-    unit_size,
-)
+from cofactor.recipes.local_steps import descent_of, mean_of, prepared, released_total, take
 from cofactor.recipes.private_descent import PrivateDescent
 from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
+from cofactor.recipes.steps import Steps
 
 if TYPE_CHECKING:
     from cofactor.recipes.vertical import VerticalMF
@@ -40,8 +32,9 @@ class VerticalParticipant:
     def __init__(self, recipe: "VerticalMF", home: Home) -> None:
         """Prepare the party's ratings; vectors come with the first average."""
         self._recipe = recipe
+        self._steps = Steps.of(recipe)
         self._home = home
-        self._ratings = prepared(home, recipe.most_ratings)
+        self._ratings = prepared(home, self._steps.most_ratings)
         self._descent: PrivateDescent | None = None
         self._centre = 0.0
         self._taken = 0
@@ -62,9 +55,9 @@ class VerticalParticipant:
         return without_biases(
             ratings.user_ids,
             ratings.item_ids,
-            offset_of(self._clipping, self._centre),
+            self._steps.offset(self._centre),
             descent.users,
-            descent.items * np.float32(unit_size(self._clipping, self._home.facts)),
+            descent.items * np.float32(self._steps.unit_size(self._home.facts)),
             scale=self._home.facts.scale,
             seen=seen_in(ratings),
         )
@@ -84,49 +77,34 @@ class VerticalParticipant:
 
     def _with(self, message: Message) -> PrivateDescent:
         """Take over the average; a party that is alone keeps its own user vectors after the first."""
-        facts, factors = self._home.facts, self._recipe.factors
-        assert factors is not None
+        facts, factors = self._home.facts, self._steps.factors
         self._centre = float(array_of(message, "centre", (), "the coordinator"))
         users = array_of(message, "vectors", (facts.user_count, factors), "the coordinator")
         if self._descent is None:
             random = Seeds(self._home.seed).generator(f"items of {self._home.party.name}")
-            items = self._recipe.start("items", self._home.party.ratings.item_count, self._centre, random)
+            items = self._steps.start("items", self._home.party.ratings.item_count, self._centre, random)
             self._descent = self._begun(users, items)
         elif not self._recipe.alone:
             self._descent.users = users
         return self._descent
 
     def _begun(self, users: NDArray[Any], items: NDArray[Any]) -> PrivateDescent:
-        return descent_of(
-            self._home,
-            self._ratings,
-            users,
-            items,
-            clipping=self._clipping,
-            centre=self._centre,
-            most_ratings=self._recipe.most_ratings,
-        )
-
-    @property
-    def _clipping(self) -> Clipping:
-        assert self._recipe.clipping is not None
-        return self._recipe.clipping
+        return descent_of(self._home, self._ratings, users, items, self._steps, self._centre)
 
     def _moved(self, descent: PrivateDescent) -> NDArray[Any]:
-        recipe, facts = self._recipe, self._home.facts
-        assert recipe.local_steps is not None
-        rates = recipe.rates(self._taken, self._taken + recipe.local_steps)
+        steps, facts = self._steps, self._home.facts
+        rates = steps.rates(self._taken, self._taken + steps.local_steps)
         # A party sees its own part of the gradient for users, and the average makes it smaller still.
         faster = (facts.item_count / facts.items[facts.place(self._home.party.name)]) ** 0.5
-        self._taken += recipe.local_steps
+        self._taken += steps.local_steps
         return take(
             self._home,
             descent,
             STEPS,
-            steps=recipe.local_steps,
+            steps=steps.local_steps,
             rate_users=rates * faster,
             rate_items=rates,
-            sampling=recipe.sampling,
+            sampling=steps.sampling,
         )
 
     def _fine_tuned(self, descent: PrivateDescent) -> NDArray[Any]:
@@ -138,8 +116,8 @@ class VerticalParticipant:
                 FINE_TUNING,
                 steps=recipe.fine_tuning,
                 rate_users=None,
-                rate_items=float(recipe.rates(recipe.steps, recipe.steps + 1)[0]),
-                sampling=recipe.sampling,
+                rate_items=float(self._steps.rates(self._steps.total, self._steps.total + 1)[0]),
+                sampling=self._steps.sampling,
             )
         # Every step that made them was charged in its round.
         return door.public(descent.items) if self._home.schedule else door.unprotected(descent.items)
@@ -151,6 +129,7 @@ class VerticalCoordinator:
     def __init__(self, recipe: "VerticalMF", facts: Facts, seed: int) -> None:
         """Begin with user vectors that depend on nothing private."""
         self._recipe = recipe
+        self._steps = Steps.of(recipe)
         self._facts = facts
         self._asks_mean = recipe.centre is None
         self._centre = recipe.centre or 0.0
@@ -161,8 +140,7 @@ class VerticalCoordinator:
     @property
     def rounds(self) -> int:
         """One for the mean, if it is not public; T averages; one for the items."""
-        assert self._recipe.rounds is not None
-        return self._asks_mean + self._recipe.rounds + 1
+        return self._asks_mean + self._steps.rounds + 1
 
     def ask(self, round: int) -> Message:
         """Ask for the mean, for steps, or for the items."""
@@ -177,7 +155,7 @@ class VerticalCoordinator:
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Average what came back; without any answer everything stays as it was."""
         if self._asks_mean and round == 1:
-            self._centre = mean_of(replies, self._facts, self._recipe.used(self._facts))
+            self._centre = mean_of(replies, self._facts, self._steps)
             self._users = self._started()
         elif round == self.rounds:
             self._items = {party: self._checked(reply, party) for party, reply in replies.items()}
@@ -196,11 +174,9 @@ class VerticalCoordinator:
         facts = self._facts
         if set(self._items) != set(facts.parties) or self._recipe.alone:
             return None
-        clipping = self._recipe.clipping
-        assert clipping is not None
         items = np.concatenate([self._items[party] for party in facts.parties])
-        items *= np.float32(unit_size(clipping, facts))
-        offset = offset_of(clipping, self._centre)
+        items *= np.float32(self._steps.unit_size(facts))
+        offset = self._steps.offset(self._centre)
         return without_biases(
             facts.shared_ids, facts.catalogue, offset, self._users, items, scale=facts.scale
         )
@@ -221,7 +197,7 @@ class VerticalCoordinator:
 
     def _started(self) -> Floats:
         random = Seeds(self._seed).generator("shared users")
-        return self._recipe.start("users", self._facts.user_count, self._centre, random)
+        return self._steps.start("users", self._facts.user_count, self._centre, random)
 
     def _checked(self, reply: Message, party: str) -> Floats:
         shape = (self._facts.items[self._facts.place(party)], self._users.shape[1])

@@ -32,8 +32,6 @@ from cofactor.recipes.taste_letters import (
 from cofactor.recipes.taste_message import MESSAGE_BOUND
 from cofactor.recipes.taste_participant import TasteParticipant
 
-_ONE = Bound(size=1.0, norm="l2", unit="rating")
-
 WHY_NOT_USERS = (
     "VerticalTaste protects single ratings. Noise that hides all ratings of a user at once also hides her "
     "taste, and joining would help nobody. Use unit='rating'."
@@ -88,30 +86,16 @@ class VerticalTaste:
         assert self.directions is not None
         return 1 + self.directions
 
-    def schedule(self, facts: Facts, unit: Unit) -> Schedule:
-        """Return the two releases."""
+    def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:
+        """Return a party's two releases; noise is relative."""
         if unit != "rating":
             raise Refused(WHY_NOT_USERS)
-        shares = {ITEM_SUMS: self.item_share, USER_MESSAGES: 1 - self.item_share}
-        noises = {what: Gaussian(noise_multiplier=share**-0.5) for what, share in shares.items()}
-        # Parties send tables of one length, so that one schedule serves all of them.
-        rows = Release(
-            what=ITEM_SUMS,
-            mechanism=noises[ITEM_SUMS],
-            bound=ITEM_BOUND,
-            dimension=2 * max(facts.items),
-            bytes_per_number=8.0,
+        items = facts.items[facts.place(party)]
+        releases = (
+            _release(ITEM_SUMS, ITEM_BOUND, 2 * items, self.item_share),
+            _release(USER_MESSAGES, MESSAGE_BOUND, facts.user_count * 2 * self.width, 1 - self.item_share),
         )
-        messages = Release(
-            what=USER_MESSAGES,
-            mechanism=noises[USER_MESSAGES],
-            bound=MESSAGE_BOUND,
-            dimension=facts.user_count * 2 * self.width,
-            bytes_per_number=8.0,
-        )
-        return Schedule(
-            releases=(rows, messages), rounds=1, parties=len(facts.parties), users=facts.user_count
-        )
+        return Schedule(releases=releases, rounds=2, parties=len(facts.parties), users=facts.user_count)
 
     def participant(self, home: Home) -> TasteParticipant:
         """Return the party's half."""
@@ -153,12 +137,24 @@ def directions_for(noise: float, features: int) -> int:
     return enough if noise * enough <= 0.17 else min(max(round(0.17 / noise), 6), enough)
 
 
+def _release(what: str, bound: Bound, dimension: int, share: float) -> Release:
+    """Return a release that is made once, and costs this share of the budget."""
+    return Release(
+        what=what,
+        mechanism=Gaussian(noise_multiplier=share**-0.5),
+        bound=bound,
+        dimension=dimension,
+        bytes_per_number=8.0,
+        rounds=1,
+    )
+
+
 def noise_per_rating(facts: Facts, budget: Budget | None) -> float:
     """Return the noise multiplier that the budget asks for, divided by the ratings of an average user."""
     if budget is None:
         return 0.0
-    once = Release(what="everything", mechanism=Gaussian(noise_multiplier=1.0), bound=_ONE, dimension=1)
-    mechanism = calibrated(Schedule(releases=(once,), rounds=1), budget).releases[0].mechanism
+    once = Schedule(releases=(_release("everything", MESSAGE_BOUND, 1, 1.0),), rounds=1)
+    mechanism = calibrated(once, budget).releases[0].mechanism
     assert isinstance(mechanism, Gaussian)
     return mechanism.noise_multiplier * facts.user_count / max(facts.rating_count, 1)
 

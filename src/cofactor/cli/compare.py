@@ -1,0 +1,134 @@
+"""`cofactor compare`: a saved run measured again, or what was measured when it was trained."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from cofactor.cli import options
+from cofactor.cli.outcome import print_comparison, scores_as_object, size_of
+from cofactor.cli.parties import Gathering, Reading, item_table, split_off, with_features
+from cofactor.cli.text import print_json, print_line
+from cofactor.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from cofactor.data.ratings import Ratings
+    from cofactor.federation.federation import Federation
+    from cofactor.federation.run import Run
+
+
+def compare(
+    run: options.RunFolder,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE...]", help="The files that the run was trained on, in the same order."),
+    ] = None,
+    test_fraction: Annotated[
+        float, typer.Option(help="Share of each user's ratings that was kept back when the run was trained.")
+    ] = 0.1,
+    features: options.Features = False,
+    items: options.Items = None,
+    member: options.Member = None,
+    user: options.UserColumn = None,
+    item: options.ItemColumn = None,
+    rating: options.RatingColumn = None,
+    time: options.TimeColumn = None,
+    scale: options.Scale = None,
+    duplicates: options.Duplicates = "error",
+    implicit: Annotated[
+        bool, typer.Option("--implicit", help="Rows only tell that something happened; no ratings.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Say whether joining was worth it: each party alone, together and pooled, on ratings kept back.
+
+    Without files, what was measured when the run was trained is printed again.
+    """
+    from cofactor.federation.folder import read_facts
+
+    facts = read_facts(run)
+    scores = facts["scores"]
+    if files:
+        reading = Reading(
+            user=user,
+            item=item,
+            rating=rating,
+            time=time,
+            scale=scale,
+            duplicates=duplicates,
+            member=member,
+            implicit=implicit,
+        )
+        scores = _measured(run, files, reading, test_fraction, items, features=features)
+    elif not scores:
+        raise ConfigError(
+            f"{run} was not measured when it was trained. Name the files that it was trained on, and the "
+            "--test-fraction that was kept back."
+        )
+    if json:
+        parties = (facts.get("together") or {}).get("parties", {})
+        print_json({"run": str(run), "data": facts["data"]} | scores_as_object(scores, parties))
+        return
+    print_line(f"{run}: {size_of(facts)}; {facts['recipe']['kind']}")
+    print_comparison(scores)
+
+
+def _measured(
+    folder: Path,
+    files: list[Path],
+    reading: Reading,
+    fraction: float,
+    items: Path | None,
+    *,
+    features: bool,
+) -> dict[str, Any]:
+    from cofactor.evaluate.compare import compare as measure
+    from cofactor.federation.run import Run
+
+    run = Run.load(folder)
+    train, test = _parts(run, files, reading, fraction)
+    _check_same(run, train)
+    if features:
+        train = with_features(cast("Federation", train), item_table(files[0], items))
+    return measure(run, train, test).as_dict()
+
+
+def _parts(
+    run: "Run", files: list[Path], reading: Reading, fraction: float
+) -> "tuple[Ratings | Federation, Ratings | Federation]":
+    """Divide the files as they were divided for the training."""
+    together = run.together
+    if together is None and len(files) == 1:
+        train, test = split_off(reading.ratings(files[0]), fraction, run.seed)
+        assert test is not None
+        return train, test
+    if together is None:
+        raise ConfigError("this run was trained in one place, on one file. Name that file.")
+    if together.simulated != (len(files) == 1):
+        count = "one file, dealt out" if together.simulated else f"{len(together.parties)} files"
+        raise ConfigError(f"this run was trained on {count}. Name the same.")
+    gathering = Gathering(
+        files=files,
+        split=together.split,
+        parties=len(together.parties) if together.simulated else None,
+        test_fraction=fraction,
+        seed=run.seed,
+    )
+    parts = gathering.parts(reading)
+    return cast("tuple[Federation, Federation]", parts)
+
+
+def _check_same(run: "Run", train: Any) -> None:
+    """Refuse other ratings than those of the training: they could be tested on what they were fitted to."""
+    if run.together is None:
+        trained, found = {"the file": run.data.ratings}, {"the file": len(train)}
+    else:
+        trained = {name: facts.ratings for name, facts in run.together.parties.items()}
+        found = {party.name: len(party.ratings) for party in train.parties}
+    for name in trained.keys() | found.keys():
+        if trained.get(name) != found.get(name):
+            raise DataError(
+                f"{name} has {found.get(name, 0):,} training ratings here, and had {trained.get(name, 0):,} "
+                "when the run was trained. Name the same files in the same order, and the --test-fraction "
+                "that was kept back."
+            )

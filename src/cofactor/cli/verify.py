@@ -1,0 +1,55 @@
+"""`cofactor verify`: does a run folder bear out what it promises?"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cofactor.cli import options
+from cofactor.cli.text import RED, print_json, print_line, print_table
+from cofactor.errors import DataError
+
+
+def verify(
+    run: options.RunFolder,
+    ledger: Annotated[
+        list[Path] | None,
+        typer.Option("--ledger", metavar="FILE", help="A party's file of ratings, or the ledger beside it."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Reckon epsilon anew from the ledgers of a run, and check that nothing in its folder was changed."""
+    from cofactor.federation.folder import read_facts
+    from cofactor.federation.verify import verify as examine
+
+    verdict = examine(run, ledgers=[_ledger_of(path) for path in ledger or ()])
+    guarantee = read_facts(run)["guarantee"]
+    if json:
+        checks = [asdict(check) for check in verdict.checks]
+        promised = {name: guarantee.get(name) for name in ("holds", "epsilon", "delta", "unit", "adjacency")}
+        print_json({"run": str(run), "holds": verdict.holds, "guarantee": promised, "checks": checks})
+    else:
+        rows = [("yes" if check.holds else "NO", check.name, check.detail) for check in verdict.checks]
+        print_table(("holds", "check", "what was found"), rows)
+        _conclude(verdict.holds, promised=guarantee["holds"])
+    raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _conclude(holds: bool, *, promised: bool) -> None:
+    if not holds:
+        print_line("The folder does not bear out what it says. Do not rely on it.", RED)
+    elif promised:
+        print_line("Everything is as the folder says.")
+    else:
+        print_line("Everything is as the folder says, and it promises no privacy.", RED)
+
+
+def _ledger_of(path: Path) -> Path:
+    """Return the ledger that is meant by the name of a ledger or of a party's file."""
+    from cofactor.federation.party import LEDGER_SUFFIX, ledger_path
+
+    found = path if path.name.endswith(LEDGER_SUFFIX) else ledger_path(path)
+    if not found.is_file():
+        raise DataError(f"{found} does not exist. Name a party's file of ratings, or the ledger beside it.")
+    return found

@@ -1,0 +1,143 @@
+"""`Steps`: how `VerticalMF` and `HorizontalMF` move their vectors, with all choices made."""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.config import fraction, positive, whole
+from cofactor.errors import ConfigError, RunError
+from cofactor.federation.halves import Facts
+from cofactor.privacy.budget import Budget, Unit
+from cofactor.privacy.calibrate import calibrated
+from cofactor.privacy.mechanisms import Gaussian, SampledGaussian
+from cofactor.privacy.schedule import Release, Schedule
+from cofactor.recipes.clipping import Clipping, EmbeddingClipping, GradientClipping, Reach, reach
+
+Floats = NDArray[np.float32]
+
+_BEGINNING, _SMALL = 0.6, 0.2
+"""Where the coordinates that begin as biases stand, and how far the others lie from 0, all together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """The settings of a recipe that takes private steps; fields are as in the recipes."""
+
+    factors: int
+    rounds: int
+    local_steps: int
+    sampling: float
+    clipping: Clipping
+    learning_rate: float
+    decay: float
+    decay_until: float
+    centre: float | None
+    most_ratings: int | None
+
+    @classmethod
+    def of(cls, recipe: Any) -> Self:
+        """Read the settings of a recipe that is settled."""
+        found = {field.name: getattr(recipe, field.name) for field in fields(cls)}
+        missing = [name for name in found if found[name] is None and name not in ("centre", "most_ratings")]
+        if missing:
+            raise RunError(f"{type(recipe).__name__} is not settled: {', '.join(missing)} are still open.")
+        return cls(**found)
+
+    @property
+    def total(self) -> int:
+        """Steps in all rounds."""
+        return self.rounds * self.local_steps
+
+    @property
+    def centred(self) -> bool:
+        """Whether the mean is taken off ratings: not where vectors may not be negative."""
+        clipping = self.clipping
+        return not (isinstance(clipping, EmbeddingClipping) or clipping.nonnegative)
+
+    def offset(self, centre: float) -> float:
+        """Return what is taken off all ratings."""
+        return centre if self.centred else 0.0
+
+    def unit_size(self, facts: Facts) -> float:
+        """Return the units of training: 1 for a scale from 1 to 5, and where ratings are not centred."""
+        return (facts.scale.high - facts.scale.low) / 4 if self.centred else 1.0
+
+    def rates(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the sizes of steps number `start` to `stop`."""
+        done = np.minimum(np.arange(start, stop) / (self.decay_until * self.total), 1.0)
+        return self.learning_rate * (1 - (1 - self.decay) * done)
+
+    def start(
+        self, side: Literal["users", "items"], count: int, centre: float, random: np.random.Generator
+    ) -> Floats:
+        """Return vectors to begin with, which depend on nothing private.
+
+        Where vectors may not be negative they begin near the mean rating (Li et al. 2022). Otherwise two
+        coordinates begin as the users' and the items' biases: (a, 0) for all users, (0, a) for all items.
+        """
+        shape = (count, self.factors)
+        if not self.centred:
+            level = math.sqrt(max(centre, 0.0) / self.factors)
+            return (level * random.uniform(0.8, 1.2, shape)).astype(np.float32)
+        vectors = random.normal(0.0, _SMALL / math.sqrt(self.factors), shape)
+        vectors[:, :2] = 0.0
+        vectors[:, 0 if side == "users" else min(1, self.factors - 1)] = _BEGINNING
+        return vectors.astype(np.float32)
+
+    def reach(self, facts: Facts, unit: Unit, *, both: bool) -> Reach:
+        """Return how far one unit reaches in a step."""
+        most = self.most_ratings
+        return reach(self.clipping, highest=facts.scale.high, unit=unit, most_ratings=most, both=both)
+
+    def release(self, what: str, reach: Reach, dimension: int, *, times: int, rounds: int) -> Release:
+        """Return the release of so many steps in each of so many rounds; noise is still to be scaled."""
+        noise = Gaussian() if self.sampling == 1 else SampledGaussian(sampling=self.sampling)
+        return Release(
+            what=what, mechanism=noise, bound=reach.bound, dimension=dimension, times=times, rounds=rounds
+        )
+
+    def used(self, facts: Facts) -> dict[str, float]:
+        """Return about how many ratings each party uses."""
+        most = math.inf if self.most_ratings is None else self.most_ratings
+        counts = zip(facts.parties, facts.ratings, facts.users, strict=True)
+        return {party: min(ratings, users * most) for party, ratings, users in counts}
+
+    def published_rate(self, facts: Facts, budget: Budget | None, schedule: Schedule | None) -> float:
+        """Let the noise of all steps together walk as far as a coordinate begins from zero.
+
+        Without noise, one over the curvature that an average user's row has.
+        """
+        most = facts.user_count / (2 * facts.scale.high * facts.rating_count)
+        if budget is None or schedule is None:
+            return most
+        release = calibrated(schedule, budget).releases[0]
+        assert isinstance(release.mechanism, Gaussian)
+        level = math.sqrt((facts.scale.low + facts.scale.high) / 2 / self.factors)
+        noise = release.mechanism.noise_size(release.bound)
+        return min(most, level / (noise * math.sqrt(self.total)))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields by name, to settle a recipe with."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def check_settings(recipe: Any) -> None:
+    """Refuse settings of a recipe that make no sense."""
+    whole(factors=recipe.factors, rounds=recipe.rounds, local_steps=recipe.local_steps)
+    whole(most_ratings=recipe.most_ratings)
+    positive(learning_rate=recipe.learning_rate, decay=recipe.decay, decay_until=recipe.decay_until)
+    if recipe.sampling is not None and recipe.sampling != 1:
+        fraction(sampling=recipe.sampling)
+    if not isinstance(recipe.clipping, EmbeddingClipping | GradientClipping | None):
+        raise ConfigError("clipping must be EmbeddingClipping() or GradientClipping(limit=...).")
+
+
+def check_scale(recipe: Any, facts: Facts) -> None:
+    """Refuse a centre beyond the scale, and a scale that a clipping cannot have."""
+    if recipe.centre is not None and not facts.scale.low <= recipe.centre <= facts.scale.high:
+        raise ConfigError(f"centre {recipe.centre:g} does not lie on the scale, {facts.scale}.")
+    if recipe.clipping is not None:
+        recipe.clipping.check_scale(lowest=facts.scale.low)

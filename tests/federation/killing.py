@@ -1,33 +1,39 @@
-"""Train in a process that is killed again and again at random moments, until it is finished; say how often."""
+"""Train in a process that is killed again and again, until it is finished; print how often it was killed."""
 
 import os
 import random
 import signal
 import sys
-import time
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from cofactor.progress import Progress
 from cofactor.randomness import SecureRandom
 from tests.federation.making import ItemSums, horizontal, trained
 
-RECIPE = ItemSums(rounds=30)
+RECIPE = ItemSums(rounds=8)
 
 
-def train(folder: Path) -> None:
-    run = trained(RECIPE, horizontal(3), random=SecureRandom(), folder=folder / "folder")
+def train(folder: Path, progress: Callable[[Progress], None]) -> None:
+    run = trained(RECIPE, horizontal(3), random=SecureRandom(), folder=folder / "folder", progress=progress)
     run.save(folder / "run")
 
 
-def killed(folder: Path, seconds: float) -> bool:
-    """Train in a process of its own for so long; say whether it had to be killed."""
+def bomb(seconds: float) -> None:
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+
+def killed(folder: Path, *, early: bool, seconds: float) -> bool:
+    """Train in a process of its own that is killed soon after it began, or after its first round."""
     child = os.fork()
     if child == 0:
-        train(folder)
+        if early:
+            bomb(seconds)
+        train(folder, lambda _: None if early else bomb(seconds))
         os._exit(0)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if os.WIFEXITED(status) and os.WEXITSTATUS(status):
         raise SystemExit("training failed")
@@ -37,11 +43,9 @@ def killed(folder: Path, seconds: float) -> bool:
 def main(folder: Path) -> None:
     # Once in this process, so that children have everything loaded and calibrated when they begin.
     trained(RECIPE, horizontal(3), random=SecureRandom())
-    chance, kills, longest = random.Random(), 0, 0.05
-    while killed(folder, chance.uniform(0, longest)):
+    chance, kills = random.Random(), 0
+    while killed(folder, early=chance.random() < 0.3, seconds=chance.uniform(0, 0.03)):
         kills += 1
-        # Slow machines get further if they are let live longer.
-        longest *= 1.0 if kills < 20 else 1.2
     print(kills)
 
 

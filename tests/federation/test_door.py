@@ -114,7 +114,12 @@ def test_charge_is_written_before_the_value_passes(monkeypatch: pytest.MonkeyPat
     way = door(ledger)
     seen: list[int] = []
     passes = way._passes
-    monkeypatch.setattr(way, "_passes", lambda *given: seen.append(len(ledger.entries)) or passes(*given))
+
+    def watched(*given: Any) -> Any:
+        seen.append(len(ledger.entries))
+        return passes(*given)
+
+    monkeypatch.setattr(way, "_passes", watched)
     way.release(NOISE, bounded(), what="sums")
     way.made(event(), np.zeros(3))
     assert seen == [1, 2]
@@ -184,7 +189,8 @@ def test_event_of_another_round_or_party_is_refused(change: dict[str, Any]) -> N
 
 def test_label_is_what_a_kernel_needs() -> None:
     way = door(begun(), round=7)
-    way.made(replace(event(), **way.label("steps")), np.zeros(3))
+    label: Any = way.label("steps")
+    way.made(replace(event(), **label), np.zeros(3))
     assert way.events[0].what == "steps, round 7"
 
 

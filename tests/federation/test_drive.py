@@ -28,7 +28,7 @@ class Canned:
     def __init__(self, answer: Callable[[str, int], Any], lost: frozenset[str] = frozenset()) -> None:
         self.answer, self.lost, self.asked = answer, lost, 0
 
-    def ask(self, round: int, data: bytes) -> Answers:
+    def ask(self, round: int, data: bytes) -> Answers:  # noqa: ARG002
         self.asked += 1
         found = {party: self.answer(party, round) for party in PARTIES}
         answered = {party: answer for party, answer in found.items() if isinstance(answer, bytes)}
@@ -66,7 +66,7 @@ def test_every_round_is_asked_taken_and_told() -> None:
 
 
 def test_traffic_of_a_round_is_all_letters_both_ways() -> None:
-    coordinator, used, rounds = driven(Canned(reply))
+    _, used, rounds = driven(Canned(reply))
     question = Letter(session="s", round=1, sender=COORDINATOR, body=Guess(mean=np.zeros(5))).to_bytes()
     assert rounds[0].traffic == 2 * len(question) + sum(len(reply(party, 1)) for party in PARTIES)
     assert sum(each.traffic for each in rounds) == used.transcript.total_bytes
@@ -101,7 +101,7 @@ def test_share_of_noise_that_is_not_summed_is_refused() -> None:
 def test_sum_is_not_opened_while_a_party_is_missing() -> None:
     channel = Canned(lambda party, round: reply(party, round) if party == "north" else None)
     coordinator = Averager(ItemSums(rounds=1, summed=True), FACTS)
-    with pytest.raises(Refused, match="south did not answer.*sum was not opened"):
+    with pytest.raises(Refused, match=r"south did not answer.*sum was not opened"):
         drive(coordinator, channel, session(), lambda _: None)
     assert not coordinator.taken
 

@@ -55,7 +55,7 @@ class Scripted:
     def __init__(self, door: Door, answer: Callable[[Door], Message]) -> None:
         self.door, self.answer = door, answer
 
-    def handle(self, round: int, message: Message) -> Message:
+    def handle(self, round: int, message: Message) -> Message:  # noqa: ARG002
         return self.answer(self.door)
 
     def finish(self, message: Message) -> Any:

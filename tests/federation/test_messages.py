@@ -1,4 +1,5 @@
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,10 +154,8 @@ def test_nonsense_is_refused(data: bytes) -> None:
 def test_changed_letter_is_read_or_refused_and_nothing_else(position: int, other: int) -> None:
     data = bytearray(letter().to_bytes())
     data[position % len(data)] ^= other
-    try:
+    with suppress(RunError):
         Letter.from_bytes(bytes(data), KINDS)
-    except RunError:
-        pass
 
 
 PLAIN = {"whole": 3, "real": 0.5, "text": "a", "truth": True, "perhaps": None, "maybe": None}

@@ -33,6 +33,8 @@ def test_saved_run_comes_back_the_same(run: Run, tmp_path: Path) -> None:
     again = Run.load(scored.save(tmp_path / "deep" / "run"))
     assert again.facts() == scored.facts()
     assert again.events == run.events
+    assert again.model is not None
+    assert run.model is not None
     assert np.array_equal(again.model.user_bias, run.model.user_bias)
     assert again.model.user_ids.tolist() == ["a", "b"]
 

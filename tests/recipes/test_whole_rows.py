@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from numba.core.errors import TypingError
@@ -5,7 +7,8 @@ from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
 from cofactor.factors.simd import Table, cells, load_row, new_table, store_row
-from cofactor.recipes.whole_rows import MOST, add_whole, noisy, row_at, whole_cells
+from cofactor.privacy.noise import GAUSSIAN_REACH
+from cofactor.recipes.whole_rows import MOST, add_whole, noisy, row_at, step_size, whole_cells
 
 WIDTH = 16
 
@@ -68,6 +71,18 @@ def test_noise_is_rounded_to_the_nearest_whole_number() -> None:
     found = table_of(rows)
     _noisy(totals, found)
     np.testing.assert_array_equal(cells(found)[0], np.arange(WIDTH) - 8 + np.rint(rows[0]))
+
+
+@pytest.mark.parametrize("longest", [1e-6, 1.0, 22.4, 2e18])
+@pytest.mark.parametrize("multiplier", [0.0, 1e-3, 3.9, 4.1, 1e9])
+def test_neither_contributions_nor_noise_have_too_many_steps(longest: float, multiplier: float) -> None:
+    step, deviation = step_size(longest, multiplier * longest), multiplier * longest
+    assert math.frexp(step)[0] == 0.5
+    assert longest <= 2**16 * step
+    assert deviation <= 2**18 * step
+    assert longest >= 2**15 * step or deviation >= 2**17 * step
+    # The farthest noise still has two binary digits below a step.
+    assert np.spacing(np.float32(GAUSSIAN_REACH * deviation / step)) <= 2**-2
 
 
 @pytest.mark.parametrize("start", [0, 1, 7, 24])

@@ -208,7 +208,7 @@ def _as_published(recipe: Any, parties: int) -> Any:
         raise ConfigError(
             f"{type(recipe).__name__} is in no paper. --published goes with vertical-mf or horizontal-mf."
         )
-    return recipe.as_published(parties)
+    return recipe.as_published(parties) if recipe.split == "vertical" else recipe.as_published()
 
 
 def _with_numbers(settings: Any, numbers: Mapping[str, int]) -> Any:

@@ -101,13 +101,13 @@ class ProgressLine:
         self.quiet = quiet
         self.live = sys.stderr.isatty()
         self.start = self.last = time.monotonic()
-        self.stage = ""
+        self.stage, self.first = "", 1
 
     def __call__(self, event: Progress) -> None:
         """Show one event."""
         now = time.monotonic()
         if event.stage != self.stage:
-            self.stage, self.start, self.last = event.stage, now, 0.0
+            self.stage, self.start, self.last, self.first = event.stage, now, 0.0, event.step
         finished = event.step == event.steps
         if self.quiet or (not finished and now - self.last < (0.1 if self.live else 1.0)):
             return
@@ -120,9 +120,11 @@ class ProgressLine:
         )
 
     def _line(self, event: Progress, now: float) -> str:
-        left = (now - self.start) / max(event.step - 1, 1) * (event.steps - event.step)
+        # What was resumed begins in the middle; its first step is the clock's beginning.
+        done = event.step - self.first
+        left = (now - self.start) / max(done, 1) * (event.steps - event.step)
         parts = [f"{event.stage} {event.step:,}/{event.steps:,}", event.note]
-        if 1 < event.step < event.steps:
+        if done > 0 and event.step < event.steps:
             parts.append(f"~{left:.0f} s left")
         clear = "\x1b[K" if self.live else ""
         return "  ".join(part for part in parts if part) + clear

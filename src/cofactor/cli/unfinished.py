@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cofactor.errors import RunError
+from cofactor.errors import CofactorError, RunError
 
 SUFFIX = ".unfinished"
 
@@ -48,8 +48,9 @@ class Unfinished:
             self.remove()
         try:
             yield self.folder
-        except BaseException:
-            if any(self.folder.glob("*.npz")):
+        except BaseException as error:
+            refused = resume and isinstance(error, CofactorError)
+            if any(self.folder.glob("*.npz")) and not refused:
                 print(f"What was done is kept. Go on with: {resuming(self.run)}", file=sys.stderr)
             elif not resume:
                 self.remove()
@@ -64,6 +65,6 @@ class Unfinished:
 def resuming(run: Path) -> str:
     """Return the command that goes on with the one that was typed."""
     words = ["cofactor", *sys.argv[1:]]
-    if "--out" not in words:
+    if not any(word.partition("=")[0] == "--out" for word in words):
         words += ["--out", str(run)]
     return shlex.join(words if "--resume" in words else [*words, "--resume"])

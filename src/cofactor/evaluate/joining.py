@@ -57,7 +57,7 @@ class Joining:
     def sentence(self, *, owner: str = "your", who: str = "you") -> str:
         """Say it plainly: `owner` has the error, `who` was to be helped."""
         width = (self.gain.high - self.gain.low) / 2
-        decimals = 3 if width == 0 else max(2, 1 - math.floor(math.log10(width)))
+        decimals = 3 if width == 0 else min(max(2, 1 - math.floor(math.log10(width))), 5)
         margin = f"+- {width:.{decimals}f}"
         beside = f"(MSE {self.alone:.{decimals}f} alone, {self.together:.{decimals}f} together)"
         if self.helped is None:

@@ -1,5 +1,8 @@
 """What a party makes at home of item vectors that all parties released together. All of this stays there."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,27 +17,57 @@ from cofactor.federation.party import Party
 
 Floats = NDArray[np.float32]
 
+_RIDGE, _BIAS_RIDGE, _TASTE_RIDGE = 2.0, 3.0, 1.0
+"""Penalties on squares, counted in ratings where vectors have length 1."""
 _HELD_OUT = 0.1
 _FEWEST = 50
 """With fewer held-out ratings than this there is no telling, and the party stays alone."""
-_SURE = 1.0
+_SURE = 2.0
 """By how many standard errors the released vectors must have helped on the held-out ratings."""
 
 
-def fitted_users(ratings: Grouped, items: Floats, expected: Floats, ridge: float) -> Floats:
-    """Fit each user's vector to the user's own ratings of items that are given.
+@dataclass(frozen=True, kw_only=True)
+class UsersOnly:
+    """Fit nothing at home but users' vectors, to items as they were released: no fine-tuning."""
 
-    A ridge regression: vectors are pulled towards `expected` as `ridge` ratings would.
+
+class Users(NamedTuple):
+    """What a party knows about its users."""
+
+    bias: Floats
+    """What is taken off all ratings of a user."""
+    vectors: Floats
+
+
+def fitted_users(ratings: Grouped, items: Floats, level: float) -> Users:
+    """Fit each user's vector to the user's own ratings of given items: near `level` in all coordinates."""
+    expected = np.full(items.shape[1], level, np.float32)
+    residuals = ratings.values - (items @ expected)[ratings.index]
+    moved = _ridge(ratings, residuals, items, np.full(items.shape[1], _RIDGE))
+    return Users(np.zeros(len(moved), np.float32), (expected + moved).astype(np.float32))
+
+
+def fitted_tastes(ratings: Grouped, items: Floats) -> Users:
+    """Fit each user's bias and tastes, where the first coordinate of an item is its bias.
+
+    The first coordinate of every user is 1.
     """
+    ones = np.ones(len(items), np.float32)
+    known = np.column_stack([ones, items[:, 1:]])
+    penalties = np.full(items.shape[1], _TASTE_RIDGE)
+    penalties[0] = _BIAS_RIDGE
+    found = _ridge(ratings, ratings.values - items[ratings.index, 0], known, penalties)
+    return Users(found[:, 0].copy(), np.column_stack([np.ones(len(found), np.float32), found[:, 1:]]))
+
+
+def _ridge(ratings: Grouped, targets: Floats, items: Floats, penalties: NDArray[np.float64]) -> Floats:
+    """Regress each user's targets on the vectors of the items that the user rated."""
     width = items.shape[1]
-    vectors = items.astype(np.float32)
-    products = pack(vectors.astype(np.float64)[:, :, None] * vectors[:, None, :])
-    moments = np.hstack([np.ones((len(vectors), 1)), vectors, products]).astype(np.float32)
-    residuals = ratings.values - (vectors @ expected)[ratings.index]
-    plain, by_target = sum_moments(ratings.ptr, ratings.index, residuals, moments, width + 1)
-    squares = unpack(plain[:, width + 1 :], width) + ridge * np.eye(width)
-    moved = np.linalg.solve(squares, by_target[:, 1:, None])[:, :, 0]
-    return (expected + moved).astype(np.float32)
+    products = pack(items.astype(np.float64)[:, :, None] * items[:, None, :])
+    moments = np.hstack([np.ones((len(items), 1)), items, products]).astype(np.float32)
+    plain, by_target = sum_moments(ratings.ptr, ratings.index, targets, moments, width + 1)
+    squares = unpack(plain[:, width + 1 :], width) + np.diag(penalties)
+    return np.linalg.solve(squares, by_target[:, 1:, None])[:, :, 0].astype(np.float32)
 
 
 def fit_with_released(home: Bayes, party: Party, released: Floats, seed: int) -> Factors:

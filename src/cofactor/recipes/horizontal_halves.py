@@ -1,17 +1,20 @@
 """The two halves of `HorizontalMF`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.data.grouping import Grouped
 from cofactor.errors import RunError
+from cofactor.factors.bayes import Bayes
 from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.federation.halves import Facts, Home, State, array_of, weighted_mean
 from cofactor.federation.messages import Message
 from cofactor.randomness import Seeds
-from cofactor.recipes.home_fit import fit_with_released, fitted_users
+from cofactor.recipes.home_fit import Users, fit_with_released, fitted_tastes, fitted_users
 from cofactor.recipes.local_steps import descent_of, mean_of, prepared, released_total, take
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.private_descent import PrivateDescent
@@ -25,8 +28,10 @@ Floats = NDArray[np.float32]
 
 STEPS = "item vectors"
 """The release, as ledgers and plans name it."""
-RIDGE = 4.0
-"""So many imagined ratings pull a user's vector to where all begin."""
+_SPREAD = 0.3
+"""How far from 0 the coordinates of centred items begin, their biases apart."""
+_FOLD_IN = 2.0
+"""Penalty on the vector of a user who is folded in later, counted in ratings."""
 
 
 class HorizontalParticipant:
@@ -38,8 +43,7 @@ class HorizontalParticipant:
         self._steps = Steps.of(recipe)
         self._home = home
         self._some = prepared(home, self._steps.most_ratings)
-        self._descent: PrivateDescent | None = None
-        self._users: Floats | None = None
+        self._users: Users | None = None
         self._taken = 0
 
     def handle(self, round: int, message: Message) -> Message:  # noqa: ARG002 (steps are counted, not rounds)
@@ -53,27 +57,30 @@ class HorizontalParticipant:
     def finish(self, message: Message) -> Factors:
         """Fit the home model, with the released vectors as far as they help; or users' vectors alone."""
         centre, items = self._read(message)
-        if self._recipe.home is not None:
+        if isinstance(self._recipe.home, Bayes):
             return fit_with_released(self._recipe.home, self._home.party, items, self._home.seed)
-        ratings, steps = self._home.party.ratings, self._steps
-        return without_biases(
+        ratings, steps, users = self._home.party.ratings, self._steps, self._fitted(centre, items)
+        size = np.float32(steps.unit_size(self._home.facts))
+        model = without_biases(
             ratings.user_ids,
             ratings.item_ids,
             steps.offset(centre),
-            self._fitted(centre, items),
-            items * np.float32(steps.unit_size(self._home.facts)),
+            users.vectors,
+            items * size,
             scale=self._home.facts.scale,
             seen=seen_in(ratings),
         )
+        return replace(model, user_bias=users.bias * size)
 
     def state(self) -> State:
         """Return the users' vectors, and how many steps were taken."""
-        users = {} if self._users is None else {"users": self._users}
+        users = {} if self._users is None else self._users._asdict()
         return {"taken": np.array(self._taken), **users}
 
     def restore(self, state: State) -> None:
         """Go on from there; item vectors come with the next average."""
-        self._taken, self._users = int(state["taken"]), state.get("users")
+        self._taken = int(state["taken"])
+        self._users = Users(state["bias"], state["vectors"]) if "vectors" in state else None
 
     def _read(self, message: Message) -> tuple[float, Floats]:
         shape = (self._home.facts.item_count, self._steps.factors)
@@ -81,38 +88,128 @@ class HorizontalParticipant:
         return centre, array_of(message, "vectors", shape, "the coordinator")
 
     def _moved(self, message: Message) -> NDArray[Any]:
-        """Take the local steps; where both sides are trained, users follow after each step, at home."""
-        steps, (centre, items) = self._steps, self._read(message)
-        descent = self._with(centre, items)
-        rates = steps.rates(self._taken, self._taken + steps.local_steps)
-        self._taken += steps.local_steps
+        """Take the local steps; users that are trained along follow after each step, at home."""
+        centre, items = self._read(message)
+        descent, taken = self._descent(centre, items), self._taken
+        self._taken += self._steps.local_steps
+        if self._recipe.users != "trained along":
+            return self._take(descent, self._steps.rates(taken, self._taken))
+        for rate in self._steps.rates(taken, self._taken):
+            moved = self._take(descent, np.array([rate]))
+            slopes = descent.sums(both=True).users
+            assert slopes is not None
+            descent.users = descent.users - rate * slopes
+        self._users = Users(np.zeros(len(descent.users), np.float32), descent.users)
+        return moved
+
+    def _take(self, descent: PrivateDescent, rates: NDArray[np.float64]) -> NDArray[Any]:
+        facts = self._home.facts
+        # The average makes each party's part of the gradient smaller: Li et al. 2022, eq. 5.
+        faster = facts.user_count / facts.users[facts.place(self._home.party.name)]
         return take(
             self._home,
             descent,
             STEPS,
-            steps=steps.local_steps,
+            steps=len(rates),
             rate_users=None,
-            rate_items=rates * self._faster(),
-            sampling=steps.sampling,
+            rate_items=rates * faster,
+            sampling=self._steps.sampling,
         )
 
-    def _faster(self) -> float:
-        """A party sees its own part of the gradient, and the average makes it smaller still."""
-        facts = self._home.facts
-        own = facts.users[facts.place(self._home.party.name)]
-        return float((facts.user_count / own) ** 0.5)
+    def _descent(self, centre: float, items: Floats) -> PrivateDescent:
+        """Take over the average. Users are fitted once, to where all items begin, or to every average."""
+        if self._users is None or self._recipe.users == "refitted":
+            self._users = self._begun(centre, items)
+        return descent_of(
+            self._home, self._some, self._users.vectors, items, self._steps, centre, self._users.bias
+        )
 
-    def _with(self, centre: float, items: Floats) -> PrivateDescent:
-        """Take over the average. Users' vectors are fitted once, or to every average."""
-        if self._users is None or not self._recipe.pretrain:
-            self._users = self._followed(centre, items)
-        if self._descent is None:
-            self._descent = descent_of(self._home, self._some, self._users, items, self._steps, centre)
-        self._descent.users, self._descent.items = self._users, items
-        return self._descent
+    def _begun(self, centre: float, items: Floats) -> Users:
+        if self._recipe.users != "trained along":
+            return self._fitted(centre, items)
+        random, count = Seeds(self._home.seed).generator("users"), self._home.party.ratings.user_count
+        return Users(np.zeros(count, np.float32), self._steps.start("users", count, centre, random))
 
-    def _followed(self, centre: float, items: Floats) -> Floats:
-        raise NotImplementedError
+    def _fitted(self, centre: float, items: Floats) -> Users:
+        """Fit users to all their ratings, which stays at home."""
+        ratings, steps = prepared(self._home, None), self._steps
+        size = np.float32(steps.unit_size(self._home.facts))
+        values = (ratings.values - np.float32(steps.offset(centre))) / size
+        own = Grouped(ratings.ptr, ratings.index, values)
+        if steps.centred:
+            return fitted_tastes(own, items)
+        return fitted_users(own, items, steps.level(centre))
 
-    def _fitted(self, centre: float, items: Floats) -> Floats:
-        raise NotImplementedError
+
+class HorizontalCoordinator:
+    """Averages the items' vectors."""
+
+    def __init__(self, recipe: "HorizontalMF", facts: Facts, seed: int) -> None:
+        """Begin with item vectors that depend on nothing private."""
+        self._steps = Steps.of(recipe)
+        self._facts = facts
+        self._seed = seed
+        self._asks_mean = recipe.centre is None
+        self._centre = recipe.centre or 0.0
+        self._items = self._started()
+
+    @property
+    def rounds(self) -> int:
+        """One for the mean, if it is not public, and T averages."""
+        return self._asks_mean + self._steps.rounds
+
+    def ask(self, round: int) -> Message:
+        """Ask for the mean, or for steps."""
+        return Begin() if self._asks_mean and round == 1 else Shared(**self._average())
+
+    def sums(self, round: int) -> bool:  # noqa: ARG002 (never)
+        """Every answer has noise of its own and is seen by itself."""
+        return False
+
+    def take(self, round: int, replies: Mapping[str, Message]) -> None:
+        """Average what came back; without any answer everything stays as it was."""
+        if self._asks_mean and round == 1:
+            self._centre = mean_of(replies, self._facts, self._steps)
+            self._items = self._started()
+        elif replies:
+            shape = self._items.shape
+            found = {party: array_of(reply, "vectors", shape, party) for party, reply in replies.items()}
+            weights = dict(zip(self._facts.parties, map(float, self._facts.users), strict=True))
+            self._items = weighted_mean(found, weights)
+
+    def last(self) -> Message:
+        """Return the last average."""
+        return Finished(**self._average())
+
+    def published(self) -> Factors:
+        """Return the items' vectors; users who bring their own ratings can be folded in."""
+        facts, steps = self._facts, self._steps
+        size = np.float32(steps.unit_size(facts))
+        return without_biases(
+            facts.catalogue[:0],
+            facts.catalogue,
+            steps.offset(self._centre),
+            np.zeros((0, steps.factors), np.float32),
+            self._items * size,
+            scale=facts.scale,
+            home=HomeFit(_FOLD_IN * np.eye(steps.factors), np.ones(facts.item_count)),
+        )
+
+    def state(self) -> State:
+        """Return the average."""
+        return {"centre": np.array(self._centre), "items": self._items}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self._centre, self._items = float(state["centre"]), np.asarray(state["items"], np.float32)
+
+    def _average(self) -> dict[str, Any]:
+        return {"centre": np.array(self._centre), "vectors": self._items}
+
+    def _started(self) -> Floats:
+        random, count = Seeds(self._seed).generator("shared items"), self._facts.item_count
+        if not self._steps.centred:
+            return self._steps.start("items", count, self._centre, random)
+        items = random.normal(0.0, _SPREAD, (count, self._steps.factors)).astype(np.float32)
+        items[:, 0] = 0.0  # their biases
+        return items

@@ -50,12 +50,23 @@ def unit_of(home: Home) -> Unit:
 
 
 def descent_of(
-    home: Home, ratings: Grouped, users: NDArray[Any], items: NDArray[Any], steps: Steps, centre: float
+    home: Home,
+    ratings: Grouped,
+    users: NDArray[Any],
+    items: NDArray[Any],
+    steps: Steps,
+    centre: float,
+    user_bias: NDArray[np.float32] | None = None,
 ) -> PrivateDescent:
-    """Return the party's private steps, on ratings less the offset and in the units of training."""
+    """Return the party's private steps, on ratings less the offset and in the units of training.
+
+    Users' biases are taken off as well, where they stay at home.
+    """
     scale, offset, size = home.facts.scale, steps.offset(centre), steps.unit_size(home.facts)
     highest = max(scale.high - offset, offset - scale.low) / size
     values = (ratings.values - np.float32(offset)) / np.float32(size)
+    if user_bias is not None:
+        values -= user_bias[ratings.members()]
     return PrivateDescent(
         Grouped(ratings.ptr, ratings.index, np.clip(values, -np.float32(highest), np.float32(highest))),
         users,

@@ -43,11 +43,7 @@ from cofactor.recipes.descent_kernels import (
     move_users,
     project,
 )
-from cofactor.recipes.whole_rows import whole_cells
-
-_GRADIENT_BITS, _NOISE_BITS = 16, 18
-"""A gradient has at most 2^16 steps, and the noise's deviation 2^18: float32 then has digits below a step
-as far as noise reaches, and no sum is anywhere near the end of 32 bits."""
+from cofactor.recipes.whole_rows import step_size, whole_cells
 
 
 class Gradients(NamedTuple):
@@ -232,7 +228,7 @@ class PrivateDescent:
         reach, longest = self.reach(both=both), self._longest()
         size = 0.0 if mechanism is None else mechanism.noise_size(reach.bound)
         on_users, on_items = size * (reach.users or 0.0), size * reach.items
-        user_step, item_step = _step(longest[0], on_users), _step(longest[1], on_items)
+        user_step, item_step = step_size(longest[0], on_users), step_size(longest[1], on_items)
         in_steps = noise.rounded_up(on_users / user_step), noise.rounded_up(on_items / item_step)
         return Grid(user_step, item_step, *in_steps)
 
@@ -288,12 +284,6 @@ def _check_noise(mechanism: Gaussian, random: Random) -> None:
         raise ConfigError("private steps take Gaussian or SampledGaussian noise.")
     if not isinstance(random, SecureRandom | InsecureRandom):
         raise ConfigError("random must be SecureRandom(), or InsecureRandom(seed) in tests.")
-
-
-def _step(longest: float, deviation: float) -> float:
-    """Return a power of two of which neither a contribution nor the noise has too many."""
-    least = max(math.ldexp(longest, -_GRADIENT_BITS), math.ldexp(deviation, -_NOISE_BITS))
-    return math.ldexp(1.0, math.frexp(least)[1])
 
 
 def _radius(clipping: Clipping, highest: float, radius: float | None) -> float:

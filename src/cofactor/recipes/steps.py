@@ -80,12 +80,15 @@ class Steps:
         """
         shape = (count, self.factors)
         if not self.centred:
-            level = math.sqrt(max(centre, 0.0) / self.factors)
-            return (level * random.uniform(0.8, 1.2, shape)).astype(np.float32)
+            return (self.level(centre) * random.uniform(0.8, 1.2, shape)).astype(np.float32)
         vectors = random.normal(0.0, _SMALL / math.sqrt(self.factors), shape)
         vectors[:, :2] = 0.0
         vectors[:, 0 if side == "users" else min(1, self.factors - 1)] = _BEGINNING
         return vectors.astype(np.float32)
+
+    def level(self, centre: float) -> float:
+        """Return where the coordinates of vectors that may not be negative begin."""
+        return math.sqrt(max(centre, 0.0) / self.factors)
 
     def reach(self, facts: Facts, unit: Unit, *, both: bool) -> Reach:
         """Return how far one unit reaches in a step."""

@@ -33,6 +33,9 @@ _RATING_VARIANCE = 0.9
 _PENALTY = 10.0
 """Ridge of the regression of item biases on what is known about items."""
 
+_LEAST_NOISE = 1e-3
+"""Where there is none, nothing would be uncertain about an item without ratings."""
+
 
 @dataclass(frozen=True)
 class Units:
@@ -85,6 +88,7 @@ class KnownItems:
         Biases are shrunk to what features and popularity tell, by how much noise there is: generalised least
         squares for the latter, in which an item counts by what its sum can say.
         """
+        noise = np.maximum(noise, _LEAST_NOISE)
         counts, total = np.maximum(sums[:, 0] / COUNT_WEIGHT, 0.0), sums[:, 1]
         count_noise = noise / COUNT_WEIGHT
         weights = counts / counts.sum() if counts.sum() > 0 else np.full(len(counts), 1 / len(counts))

@@ -16,12 +16,19 @@ from cofactor.privacy.schedule import Release, Schedule
 
 LIMIT = 2.5
 """The longest gradient of one rating; few are longer once ratings are centred."""
+USER_LIMIT = 5.0
+"""The longest gradient of all ratings of a user together."""
 _WALK = 0.35
 """How far the noise of all steps together may carry a coordinate."""
 _CURVATURE = 8.0
 """A step larger than this over the longer side of the table would overshoot."""
 _FEWEST_STEPS, _MOST_STEPS = 20, 200
 _FEWEST_FACTORS, _MOST_FACTORS = 2, 20
+_USER_WALK = 0.3
+"""The same as _WALK where users are protected."""
+_USER_CURVATURE = 6.0
+_USERS_FOR, _MOST_TASTES = 2.7e-4, 8
+"""Factors for each user, besides the bias, where one release has noise of one user."""
 _FACTORS_FOR = 0.055
 """Factors for each rating that a row has, where one release has noise of one rating."""
 
@@ -45,18 +52,42 @@ class UsualSteps:
     steps: int
     way: float
     """The sum of all steps' sizes, if they did not fall: no more noise than this may add up."""
+    largest: float
+    """The largest step that does not overshoot."""
 
     @classmethod
     def of(cls, facts: Facts, noise: float) -> "UsualSteps":
-        """Choose for a federation and the noise that one release would need."""
-        longer = max(facts.user_count, facts.item_count)
-        way = math.inf if noise == 0 else _WALK / (noise * LIMIT)
-        steps = min(max(way * longer / _CURVATURE, _FEWEST_STEPS), _MOST_STEPS)
+        """Choose for both sides, protecting ratings; `noise` is what one release would need."""
+        way = _over(_WALK / LIMIT, noise)
+        largest = _CURVATURE / max(facts.user_count, facts.item_count)
         rows = (facts.user_count + facts.item_count) * len(facts.parties) ** 0.25
-        wanted = math.inf if noise == 0 else _FACTORS_FOR * facts.rating_count / (rows * noise)
-        factors = min(max(wanted, _FEWEST_FACTORS), _MOST_FACTORS)
-        return cls(factors=int(factors), steps=math.ceil(steps), way=way)
+        factors = _over(_FACTORS_FOR * facts.rating_count / rows, noise)
+        return cls(
+            factors=int(min(max(factors, _FEWEST_FACTORS), _MOST_FACTORS)),
+            steps=math.ceil(min(max(way / largest, _FEWEST_STEPS), _MOST_STEPS)),
+            way=way,
+            largest=largest,
+        )
 
-    def rate(self, steps: int, facts: Facts) -> float:
+    @classmethod
+    def for_items(cls, facts: Facts, noise: float) -> "UsualSteps":
+        """Choose for items alone, protecting users; the first factor is a bias."""
+        in_all = noise * math.sqrt(len(facts.parties))
+        way = _over(_USER_WALK / USER_LIMIT, in_all)
+        each = math.sqrt(facts.rating_count / facts.user_count)
+        largest = _USER_CURVATURE * each / (facts.user_count * USER_LIMIT)
+        factors = _over(_USERS_FOR * facts.user_count, in_all)
+        return cls(
+            factors=1 + int(min(factors, _MOST_TASTES)),
+            steps=math.ceil(min(max(way / largest, _FEWEST_STEPS), _MOST_STEPS / 2)),
+            way=way,
+            largest=largest,
+        )
+
+    def rate(self, steps: int) -> float:
         """Return the size of the first of so many steps."""
-        return min(self.way / steps, _CURVATURE / max(facts.user_count, facts.item_count))
+        return min(self.way / steps, self.largest)
+
+
+def _over(number: float, noise: float) -> float:
+    return math.inf if noise == 0 else number / noise

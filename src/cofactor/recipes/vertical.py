@@ -91,7 +91,7 @@ class VerticalMF:
             local_steps=local_steps,
             sampling=self.sampling or 1.0,
             clipping=self.clipping or GradientClipping(limit=LIMIT),
-            learning_rate=self.learning_rate or usual.rate(rounds * local_steps, facts),
+            learning_rate=self.learning_rate or usual.rate(rounds * local_steps),
             decay=self.decay,
             decay_until=self.decay_until,
             centre=self.centre,

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.data.ids import Ids
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors, seen_in
 from cofactor.federation.halves import Facts, Home, State, array_of, weighted_mean
 from cofactor.federation.messages import Message
 from cofactor.randomness import Seeds
 from cofactor.recipes.local_steps import descent_of, mean_of, prepared, released_total, take
+from cofactor.recipes.models import without_biases
 from cofactor.recipes.private_descent import PrivateDescent
 from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
 from cofactor.recipes.steps import Steps
@@ -202,19 +202,3 @@ class VerticalCoordinator:
     def _checked(self, reply: Message, party: str) -> Floats:
         shape = (self._facts.items[self._facts.place(party)], self._users.shape[1])
         return np.asarray(array_of(reply, "vectors", shape, party), np.float32)
-
-
-def without_biases(
-    user_ids: Ids, item_ids: Ids, mean: float, users: Floats, items: Floats, **more: Any
-) -> Factors:
-    """Return a model whose predictions are mean + user vector . item vector."""
-    return Factors(
-        user_ids=user_ids,
-        item_ids=item_ids,
-        mean=mean,
-        user_bias=np.zeros(len(user_ids), np.float32),
-        item_bias=np.zeros(len(item_ids), np.float32),
-        user_vectors=users,
-        item_vectors=items,
-        **more,
-    )

@@ -5,6 +5,7 @@ A whole number takes the place, and the bits, of a float32 of a row: tables of s
 """
 
 # ruff: noqa: ARG001 (numba hands over the types of all arguments; an operation looks at few)
+import math
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,19 @@ from cofactor.factors.simd import LANES, Table, _by_vector, _llvm, _operation, _
 MOST = 1 << 30
 """The largest sum; beyond it sums stand still. Adding anything up to 2^30 to it still fits 32 bits."""
 
+_GRADIENT_BITS, _NOISE_BITS = 16, 18
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
 _WHOLE = ir.VectorType(ir.IntType(32), LANES)
+
+
+def step_size(longest: float, deviation: float) -> float:
+    """Return what a whole number of 1 stands for: a power of two.
+
+    The longest contribution has at most 2^16 such steps, so that thousands of them fit a sum; and the noise's
+    deviation at most 2^18, so that float32 still has digits below a step as far out as noise reaches.
+    """
+    least = max(math.ldexp(longest, -_GRADIENT_BITS), math.ldexp(deviation, -_NOISE_BITS))
+    return math.ldexp(1.0, math.frexp(least)[1])
 
 
 def whole_cells(table: Table) -> NDArray[np.int32]:

@@ -1,0 +1,161 @@
+"""`HorizontalMF`: parties with different users of the same items factorize together (Li et al. 2022, sec. 5).
+
+Only item vectors are shared, with noise. Users' vectors are fitted at home on raw ratings and stay there; in
+the end each party fits its own strong model, with the released vectors as far as they help.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
+
+from cofactor.config import one_of, plain_numbers
+from cofactor.errors import Refused
+from cofactor.factors.bayes import Bayes
+from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.messages import Message
+from cofactor.privacy.budget import Budget, Unit
+from cofactor.privacy.schedule import Schedule
+from cofactor.recipes.clipping import EmbeddingClipping, GradientClipping
+from cofactor.recipes.home_fit import UsersOnly
+from cofactor.recipes.horizontal_halves import STEPS, HorizontalCoordinator, HorizontalParticipant
+from cofactor.recipes.local_steps import mean_release
+from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
+from cofactor.recipes.steps import Steps, check_scale, check_settings
+from cofactor.recipes.usual_steps import USER_LIMIT, UsualSteps, one_release
+from cofactor.recipes.vertical import two_parties
+
+_RATING = (
+    "HorizontalMF cannot protect single ratings: a user's vector is fitted to all of the user's ratings and "
+    "then multiplies each of them, so one rating changes all that the user contributes (the claim of Li et "
+    'al. 2022, Proposition 3, does not hold). Protect users: unit "user".'
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HorizontalMF:
+    """Matrix factorization for parties who hold different users and the same items.
+
+    What is left out is chosen when the federation is known, from public numbers only.
+    """
+
+    split: ClassVar[Split] = "horizontal"
+    units: ClassVar[tuple[Unit, ...]] = ("user",)
+    messages: ClassVar[tuple[type[Message], ...]] = (Begin, Total, Shared, Finished, Vectors)
+
+    factors: int | None = None
+    """Length of each user's and item's vector."""
+    rounds: int | None = None
+    """How often the parties' item vectors are averaged: T in the paper."""
+    local_steps: int | None = None
+    """Steps that each party takes between two averages, each with noise of its own: T' in the paper."""
+    sampling: float | None = None
+    """Probability with which each user takes part in a step; 1 for all."""
+    clipping: EmbeddingClipping | GradientClipping | None = None
+    """What bounds the change that one user can make."""
+    learning_rate: float | None = None
+    """Size of the first step: what multiplies the sum of the gradients of all parties."""
+    decay: float = 0.2
+    """Size of the last steps, as a part of the first, to which it falls in a straight line."""
+    decay_until: float = 1.0
+    """Part of all steps after which the size stays as it is."""
+    centre: float | None = None
+    """The mean rating, if it is public. Left out, it is released with noise."""
+    most_ratings: int | None = None
+    """Ratings of each user that a party uses for the steps: theta in the paper."""
+    users: Literal["refitted", "pretrained", "trained along"] = "refitted"
+    """When users are fitted at home: to every average; once, beforehand; or a step after every step."""
+    home: Bayes | UsersOnly = field(default_factory=Bayes)
+    """What each party fits in the end, at home."""
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
+        check_settings(self)
+        one_of(("refitted", "pretrained", "trained along"), users=self.users)
+
+    @classmethod
+    def as_published(cls) -> "HorizontalMF":
+        """Return the setting of Li et al. (2022), section 5.3; fine-tuning uses our home model."""
+        return cls(
+            factors=20,
+            rounds=100,
+            local_steps=10,
+            sampling=0.01,
+            clipping=EmbeddingClipping(),
+            decay=0.1,
+            decay_until=0.8,
+            most_ratings=10,
+            users="pretrained",
+        )
+
+    @classmethod
+    def synchronous(cls) -> "HorizontalMF":
+        """Return HFL-synSGD, to which Li et al. compare: gradients are averaged after every single step."""
+        return replace(cls.as_published(), rounds=1000, local_steps=1, users="trained along")
+
+    def settled(self, facts: Facts, budget: Budget | None) -> Self:
+        """Return the recipe with all choices made, from public numbers only."""
+        if budget is not None and budget.unit != "user":
+            raise Refused(_RATING)
+        check_scale(self, facts)
+        noise = 0.0 if budget is None else one_release(budget, facts)
+        usual, local_steps = UsualSteps.for_items(facts, noise), self.local_steps or 1
+        rounds = self.rounds or max(1, round(usual.steps / local_steps))
+        clipping = self.clipping or GradientClipping(limit=USER_LIMIT)
+        few = 10 if isinstance(clipping, EmbeddingClipping) else None
+        steps = Steps(
+            factors=self.factors or usual.factors,
+            rounds=rounds,
+            local_steps=local_steps,
+            sampling=self.sampling or 1.0,
+            clipping=clipping,
+            learning_rate=self.learning_rate or usual.rate(rounds * local_steps),
+            decay=self.decay,
+            decay_until=self.decay_until,
+            centre=self.centre,
+            most_ratings=self.most_ratings or few,
+        )
+        chosen = replace(self, **steps.settings())
+        if steps.centred or self.learning_rate is not None:
+            return chosen
+        schedule = None if budget is None else chosen.schedule(facts, budget.unit, facts.parties[0])
+        return replace(chosen, learning_rate=steps.published_rate(facts, budget, schedule))
+
+    def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:  # noqa: ARG002 (all send the same)
+        """Return everything that a party will release; noise is relative."""
+        steps = Steps.of(self)
+        releases = [
+            steps.release(
+                STEPS,
+                steps.reach(facts, unit, both=False),
+                facts.item_count * steps.factors,
+                times=steps.local_steps,
+                rounds=steps.rounds,
+            )
+        ]
+        if self.centre is None:
+            releases += [mean_release(facts, unit, steps)]
+        return Schedule(
+            releases=tuple(releases),
+            rounds=steps.rounds,
+            parties=len(facts.parties),
+            users=facts.user_count,
+        )
+
+    def participant(self, home: Home) -> HorizontalParticipant:
+        """Return a party's half."""
+        return HorizontalParticipant(self, home)
+
+    def coordinator(self, facts: Facts, seed: int) -> HorizontalCoordinator:
+        """Return the coordinator's half."""
+        return HorizontalCoordinator(self, facts, seed)
+
+    def promise(self, facts: Facts, budget: Budget) -> Promise:  # noqa: ARG002 (the same for all budgets)
+        """Return what the guarantee says besides its numbers."""
+        return Promise(
+            against=("the coordinator", "the other parties", "everyone who sees the item vectors"),
+            covers=("Item vectors, in every round and at the end.",),
+            does_not_cover=(
+                "Which items there are, and how many users and ratings each party has: public.",
+                "The parties' own models, which are made from raw ratings and stay with them.",
+            ),
+            warnings=two_parties(facts),
+        )

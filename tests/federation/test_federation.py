@@ -1,0 +1,218 @@
+"""Parties that share users or items get one numbering of them, and keep all ratings."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofactor.data.ratings import Ratings, Scale
+from cofactor.errors import ConfigError, DataError
+from cofactor.federation.federation import Federation
+from cofactor.federation.party import Party
+from tests.federation.making import horizontal, on_disk, parties, ratings, vertical
+
+Rows = list[tuple[Any, Any, float]]
+
+
+def party(name: str, rows: Rows, **settings: Any) -> Party:
+    users, items, values = zip(*rows, strict=True)
+    return Party(name=name, ratings=Ratings.from_arrays(users, items, values, scale=Scale(1, 5)), **settings)
+
+
+def rows(ratings: Ratings) -> set[tuple[Any, Any, float]]:
+    users, items = ratings.user_ids[ratings.users].tolist(), ratings.item_ids[ratings.items].tolist()
+    return set(zip(users, items, ratings.values.tolist(), strict=True))
+
+
+NORTH: Rows = [("ann", "z", 5.0), ("bob", "b", 3.0)]
+SOUTH: Rows = [("eve", "b", 1.0), ("eve", "a", 2.0), ("zoe", "z", 4.0)]
+
+
+def test_items_get_one_numbering_whatever_their_order_and_whoever_misses_some() -> None:
+    joined = Federation.horizontal([party("north", NORTH), party("south", SOUTH)])
+    assert [each.ratings.item_ids.tolist() for each in joined.parties] == [["a", "b", "z"]] * 2
+    assert [rows(each.ratings) for each in joined.parties] == [set(NORTH), set(SOUTH)]
+    assert [each.ratings.user_ids.tolist() for each in joined.parties] == [["ann", "bob"], ["eve", "zoe"]]
+
+
+def test_users_get_one_numbering_whatever_their_order_and_whoever_misses_some() -> None:
+    north = party("north", [("zoe", 1, 5.0), ("ann", 2, 1.0)])
+    south = party("south", [("ann", 1, 2.0), ("bob", 1, 3.0)])
+    joined = Federation.vertical([north, south])
+    assert [each.ratings.user_ids.tolist() for each in joined.parties] == [["ann", "bob", "zoe"]] * 2
+    assert rows(joined.parties[0].ratings) == rows(north.ratings)
+    assert rows(joined.parties[1].ratings) == rows(south.ratings)
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.tuples(st.integers(0, 9), st.integers(0, 9)), st.integers(1, 5), min_size=1),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from(["horizontal", "vertical"]),
+    st.booleans(),
+)
+def test_no_rating_is_lost_or_made_by_joining(parts: list[dict[Any, int]], kind: str, as_text: bool) -> None:
+    name: Any = (lambda number: f"id {number}") if as_text else int
+    tables: list[Rows] = [[(name(u), name(i), float(r)) for (u, i), r in part.items()] for part in parts]
+    joined = getattr(Federation, kind)([party(f"p{k}", table) for k, table in enumerate(tables)])
+    assert [rows(each.ratings) for each in joined.parties] == [set(table) for table in tables]
+    pooled = joined.pooled()
+    assert len(pooled) == sum(map(len, tables))
+    assert sorted(pooled.values.tolist()) == sorted(value for table in tables for *_, value in table)
+    assert joined.facts.rating_count == len(pooled)
+    assert (joined.facts.user_count, joined.facts.item_count) == (pooled.user_count, pooled.item_count)
+
+
+def test_pooled_ratings_are_those_of_the_parties_in_their_order() -> None:
+    pooled = Federation.horizontal([party("north", NORTH), party("south", SOUTH)]).pooled()
+    assert rows(pooled) == {*NORTH, *SOUTH}
+    assert pooled.user_ids.tolist() == ["ann", "bob", "eve", "zoe"]
+
+
+def test_equal_user_ids_at_two_parties_are_two_people() -> None:
+    first = [("ann", "a", 5.0), ("bob", "a", 1.0)]
+    second = [("ann", "a", 2.0)]
+    joined = Federation.horizontal([party("north", first), party("south", second)])
+    assert joined.user_ids.tolist() == ["north/ann", "north/bob", "south/ann"]
+    assert rows(joined.pooled()) == {
+        ("north/ann", "a", 5.0),
+        ("north/bob", "a", 1.0),
+        ("south/ann", "a", 2.0),
+    }
+
+
+def test_equal_item_ids_at_two_parties_are_two_items_in_a_vertical_federation() -> None:
+    joined = Federation.vertical([party("north", [("ann", 1, 5.0)]), party("south", [("ann", 1, 2.0)])])
+    assert joined.item_ids.tolist() == ["north/1", "south/1"]
+    assert joined.facts.catalogue.tolist() == ["north/1", "south/1"]
+    assert rows(joined.pooled()) == {("ann", "north/1", 5.0), ("ann", "south/1", 2.0)}
+
+
+def test_numbers_and_texts_may_meet_where_ids_are_not_shared() -> None:
+    joined = Federation.horizontal([party("north", [(1, "a", 5.0)]), party("south", [("1", "a", 2.0)])])
+    assert joined.user_ids.tolist() == ["north/1", "south/1"]
+
+
+def test_numbers_and_texts_cannot_be_aligned() -> None:
+    with pytest.raises(DataError, match="numbers for item ids and others text"):
+        Federation.horizontal([party("north", [("ann", 1, 5.0)]), party("south", [("eve", "1", 2.0)])])
+
+
+def test_facts_are_what_all_may_know() -> None:
+    facts = vertical(3).facts
+    assert facts.split == "vertical"
+    assert facts.parties == ("north", "south", "west")
+    assert (facts.users, facts.items, facts.ratings) == ((10, 10, 10), (5, 5, 5), (40, 40, 40))
+    assert (facts.user_count, facts.item_count, facts.rating_count) == (10, 15, 120)
+    assert facts.shared_ids.tolist() == list(range(10))
+    assert facts.items_of("south") == slice(5, 10)
+    wide = horizontal(3).facts
+    assert (wide.user_count, wide.item_count) == (30, 5)
+    assert wide.shared_ids.tolist() == list(range(5))
+    assert wide.items_of("south") == slice(0, 5)
+
+
+def test_split_keeps_the_numbering_and_every_rating() -> None:
+    whole = horizontal(2)
+    train, test = whole.split(0.25, seed=3)
+    for before, kept, held in zip(whole.parties, train.parties, test.parties, strict=True):
+        assert kept.ratings.item_ids.tolist() == held.ratings.item_ids.tolist() == [0, 1, 2, 3, 4]
+        assert kept.ratings.user_ids.tolist() == before.ratings.user_ids.tolist()
+        assert rows(kept.ratings) | rows(held.ratings) == rows(before.ratings)
+        assert not rows(kept.ratings) & rows(held.ratings)
+        assert len(held.ratings) > 0
+    assert train.facts.ratings != whole.facts.ratings
+    assert train.scale == whole.scale
+
+
+def test_names_are_used_once() -> None:
+    with pytest.raises(ConfigError, match="two parties are called 'north'"):
+        Federation.horizontal([party("north", NORTH), party("north", SOUTH)])
+
+
+@pytest.mark.parametrize("name", ["coordinator", "the sum of all answers"])
+def test_names_with_a_meaning_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="no party can be called"):
+        Federation.horizontal([party(name, NORTH)])
+
+
+def test_two_parties_cannot_share_a_file_and_its_ledger(tmp_path: Path) -> None:
+    (first, _) = on_disk(tmp_path)
+    again = Party.from_csv(tmp_path / "." / "north.csv", name="other")
+    with pytest.raises(ConfigError, match="two parties have the same file"):
+        Federation.horizontal([first, again])
+
+
+@pytest.mark.parametrize("given", [[], ["north.csv"], [ratings(1)]], ids=["nobody", "path", "ratings"])
+def test_federation_needs_parties(given: list[Any]) -> None:
+    with pytest.raises(ConfigError, match="at least one Party"):
+        Federation.horizontal(given)
+
+
+def test_scale_is_the_widest_or_the_one_agreed_on() -> None:
+    low, high = ratings(1), ratings(2)
+    narrow = Party(name="a", ratings=Ratings.from_arrays([1, 1], [1, 2], [2.0, 4.0]))
+    assert Federation.horizontal([narrow, Party(name="b", ratings=low)]).scale == Scale(1, 5)
+    assert Federation.horizontal([narrow], scale=Scale(0, 10)).scale == Scale(0, 10)
+    with pytest.raises(DataError, match="b rates from 1 to 5, beyond the agreed 2 to 4"):
+        Federation.horizontal([narrow, Party(name="b", ratings=high)], scale=Scale(2, 4))
+
+
+def test_ratings_without_values_are_refused() -> None:
+    implicit = Party(name="a", ratings=Ratings.from_arrays(["x", "y"], [1, 2]))
+    for kind in (Federation.horizontal, Federation.vertical):
+        with pytest.raises(DataError, match="only tell that something happened"):
+            kind([implicit, party("b", [("x", 1, 5.0)])])
+    with pytest.raises(DataError, match="only tell that something happened"):
+        Federation.on_device(implicit.ratings)
+
+
+def test_features_are_given_for_each_partys_own_items() -> None:
+    def of(ids: Any) -> Any:
+        return np.array([[each, 2 * each] for each in ids.tolist()], np.float32)
+
+    made = vertical(2).with_features(of)
+    assert made.facts.features == 2
+    assert all(np.array_equal(each.features[:, 0], each.ratings.item_ids) for each in made.parties)  # type: ignore[index]
+
+
+def test_features_that_a_new_numbering_would_mix_up_are_refused() -> None:
+    described = party("north", NORTH, features=np.zeros((2, 1), np.float32))
+    with pytest.raises(DataError, match="when the catalogue is shared"):
+        Federation.horizontal([described, party("south", SOUTH)])
+    kept = Federation.vertical([described, party("south", SOUTH)])
+    assert kept.parties[0].features is not None
+
+
+def test_features_of_different_width_are_refused() -> None:
+    wide = [party("a", NORTH, features=np.zeros((2, 1), np.float32)), party("b", NORTH)]
+    with pytest.raises(DataError, match="different numbers of item features"):
+        _ = Federation.vertical(wide).facts
+
+
+def test_every_user_is_a_party_of_her_own_on_devices() -> None:
+    made = Federation.on_device(ratings(1))
+    assert made.kind == "on-device"
+    assert len(made.devices) == 10
+    assert made.facts.users == (10,)
+    assert made.simulated
+    assert rows(made.pooled()) == rows(ratings(1))
+    with pytest.raises(ConfigError, match="has parties, no devices"):
+        _ = horizontal().devices
+
+
+def test_parties_are_found_by_name() -> None:
+    assert horizontal().party("west").name == "west"
+    with pytest.raises(ConfigError, match=r"no party 'east'. There are north, south, west"):
+        horizontal().party("east")
+
+
+def test_same_numbering_is_left_as_it_is() -> None:
+    given = parties(2)
+    joined = Federation.horizontal(given)
+    assert all(one is other for one, other in zip(joined.parties, given, strict=True))

@@ -1,0 +1,419 @@
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cofactor.config import as_table, from_table
+from cofactor.data import partition
+from cofactor.data.ratings import Ratings, Scale
+from cofactor.errors import ConfigError, Refused, RunError
+from cofactor.factors.bayes import Bayes
+from cofactor.factors.model import Factors
+from cofactor.federation.channel import Failures
+from cofactor.federation.door import SUM, Door
+from cofactor.federation.federation import Federation
+from cofactor.federation.halves import Home
+from cofactor.federation.party import Party
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.calibrate import calibrated
+from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.mechanisms import Gaussian
+from cofactor.privacy.neighbours import Datasets, Neighbours
+from cofactor.privacy.sensitivity import assert_bounded
+from cofactor.randomness import InsecureRandom
+from cofactor.recipes.alone import Alone
+from cofactor.recipes.sums import PlainSum
+from cofactor.recipes.taste_items import ITEM_BOUND
+from cofactor.recipes.taste_letters import TasteBegin, TasteDirections, TasteItems, TasteSums, TasteTotal
+from cofactor.recipes.taste_message import MESSAGE_BOUND
+from cofactor.recipes.taste_participant import TasteParticipant
+from cofactor.recipes.train import train
+from cofactor.recipes.vertical_taste import VerticalTaste, directions_for, noise_per_rating
+
+BUDGET = Budget(epsilon=4.0, delta=1e-6, unit="rating")
+HOME = Bayes(factors=1, epochs=4, threads=1)
+RECIPE = VerticalTaste(home=HOME)
+PLAIN = VerticalTaste(home=HOME, aggregate=PlainSum())
+USERS, ITEMS = 150, 36
+STARS = Scale(1, 5)
+
+
+def make_ratings(scale: Scale = STARS, users: int = USERS) -> Ratings:
+    """Users who differ in generosity and in what they think of the first of two features."""
+    random = np.random.default_rng(3)
+    level, slope = random.normal(0, 0.7, users), random.normal(0, 0.7, users)
+    bias, feature = random.normal(0, 0.3, ITEMS), np.where(np.arange(ITEMS) % 2 == 0, 0.5, -0.5)
+    user, item = np.nonzero(random.random((users, ITEMS)) < 0.4)
+    values = 3.6 + level[user] + bias[item] + slope[user] * feature[item] + random.normal(0, 0.6, len(user))
+    size = (scale.high - scale.low) / 4
+    values = scale.low + size * (np.clip(values, 1, 5) - 1)
+    return Ratings.from_rows(
+        user, item, values, user_ids=np.arange(users), item_ids=np.arange(ITEMS), scale=scale
+    )
+
+
+def features_of(ids: NDArray[Any]) -> NDArray[np.float32]:
+    return np.column_stack([ids % 2, (ids % 3 == 0)]).astype(np.float32)
+
+
+def federation(ratings: Ratings | None = None, parties: int = 3, *, features: bool = True) -> Federation:
+    whole = make_ratings() if ratings is None else ratings
+    parts = partition.vertical(whole, parties, seed=1)
+    found = Federation.vertical(
+        [Party(name=f"party {k}", ratings=part) for k, part in enumerate(parts)], scale=whole.scale
+    )
+    return found.with_features(features_of) if features else found
+
+
+def error(models: dict[str, Factors], test: Federation) -> float:
+    wrong = [
+        party.ratings.values - models[party.name].predict_rows(party.ratings.users, party.ratings.items)
+        for party in test.parties
+    ]
+    return float(np.mean(np.concatenate(wrong).astype(np.float64) ** 2))
+
+
+class Exchange:
+    """Both halves of a settled recipe, asked by hand."""
+
+    def __init__(self, recipe: VerticalTaste, together: Federation, budget: Budget | None = BUDGET) -> None:
+        self.facts = together.facts
+        self.recipe = recipe.settled(self.facts, budget)
+        self.coordinator = self.recipe.coordinator(self.facts, 0)
+        self.parties = {
+            party.name: self.recipe.participant(self._home(party, budget)) for party in together.parties
+        }
+
+    def _home(self, party: Party, budget: Budget | None) -> Home:
+        own = party.budget or budget
+        ledger = schedule = None
+        if own is not None:
+            schedule = calibrated(self.recipe.schedule(self.facts, "rating", party.name), own)
+            ledger = Ledger.create(None, party=party.name, fingerprint="test", budget=own)
+        random = InsecureRandom(self.facts.place(party.name))
+        door = Door(party=party.name, ledger=ledger, random=random, run="r", shares=party.budget is None)
+        return Home(party=party, facts=self.facts, schedule=schedule, door=door, seed=0)
+
+    def round(self, number: int) -> dict[str, Any]:
+        question, only_sum = self.coordinator.ask(number), self.coordinator.sums(number)
+        answers: dict[str, Any] = {name: p.handle(number, question) for name, p in self.parties.items()}
+        self.coordinator.take(number, {SUM: added(list(answers.values()))} if only_sum else answers)
+        return answers
+
+    def all(self) -> TasteTotal:
+        self.round(1)
+        self.round(2)
+        last = self.coordinator.last()
+        assert isinstance(last, TasteTotal)
+        return last
+
+
+def added(answers: list[TasteSums]) -> TasteSums:
+    return TasteSums(
+        sums=np.sum([answer.sums for answer in answers], axis=0),
+        variance=np.sum([answer.variance for answer in answers], axis=0),
+    )
+
+
+def participant_of(units: tuple[Any, ...]) -> tuple[TasteParticipant, Federation]:
+    """A unit is (user, item, value) or None; whoever repeats a pair is left out. Nothing has noise."""
+    given = {unit[:2]: unit[2] for unit in units if unit is not None}
+    rows = np.array([*given], np.int32).reshape(-1, 2)
+    own = Ratings.from_rows(
+        rows[:, 0], rows[:, 1], np.array([*given.values()], np.float32),
+        user_ids=np.arange(3), item_ids=np.arange(4), scale=STARS,
+    )  # fmt: skip
+    # How many ratings there are is public: a recipe may not look at them itself.
+    together = Federation.vertical([Party(name="north", ratings=own)], scale=STARS)
+    facts = replace(together.facts, ratings=(5,))
+    door = Door(party="north", ledger=None, random=InsecureRandom(0), run="r")
+    home = Home(party=together.parties[0], facts=facts, schedule=None, door=door, seed=0)
+    return VerticalTaste(directions=2).participant(home), together
+
+
+PLACES = [(user, item) for user in range(3) for item in range(4)]
+
+
+def draw_unit(chance: np.random.Generator) -> tuple[int, int, float]:
+    return (*PLACES[chance.integers(12)], float(chance.choice([1.0, 2.0, 3.6, 5.0])))
+
+
+def apart(units: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Give every unit a pair of its own: the k-th of twelve places, by its number."""
+    return tuple(unit and (*PLACES[at], unit[2]) for at, unit in enumerate(units))
+
+
+WORST = Neighbours(
+    units=((0, 0, 1.0), (0, 1, 5.0), (0, 2, 3.0), (0, 3, 2.0), (1, 0, 4.0)), which=0, other=None
+)
+DATASETS = Datasets(draw=draw_unit, count=5)
+QUESTION = TasteDirections(
+    mean=0.1,
+    scale=0.7,
+    bias=np.array([0.5, -0.2, 0.0, 9.0]),
+    popularity=np.zeros(4),
+    weights=np.full(4, 0.25),
+    features=np.zeros((4, 0)),
+    rows=np.array([[0.6, 0.8, 0.0], [0.6, 0.1, 0.1], [6.0, 8.0, 3.0], [0.6, 0.0, 0.2]]),
+)
+
+
+def test_what_a_party_says_about_items_changes_within_the_bound() -> None:
+    def release(units: tuple[Any, ...]) -> NDArray[Any]:
+        answer = participant_of(apart(units))[0].handle(1, TasteBegin())
+        return np.concatenate([array.ravel() for array in answer.arrays.values()])
+
+    assert_bounded(release, ITEM_BOUND, DATASETS, worst_case=WORST, pairs=60, climbs=60)
+
+
+def test_what_a_party_says_about_users_changes_within_the_bound() -> None:
+    def release(units: tuple[Any, ...]) -> NDArray[Any]:
+        answer = participant_of(apart(units))[0].handle(2, QUESTION)
+        return np.concatenate([array.ravel() for array in answer.arrays.values()])
+
+    assert_bounded(release, MESSAGE_BOUND, DATASETS, worst_case=WORST, pairs=60, climbs=60)
+
+
+@pytest.mark.parametrize(("recipe", "times"), [(PLAIN, 2.0), (RECIPE, 1.0)])
+def test_what_is_left_for_a_party_has_the_noise_that_the_others_were_charged(
+    recipe: VerticalTaste, times: float
+) -> None:
+    exchange = Exchange(recipe, federation())
+    total = exchange.all()
+    own = exchange.parties["party 0"]
+    left = total.total - own.state()["sent"]
+    exact: Any = 0
+    for name in ("party 1", "party 2"):
+        silent = Exchange(recipe, federation(), None).parties[name]
+        exact = exact + silent.handle(2, exchange.coordinator.ask(2)).arrays["sums"]
+    mechanism = exchange.recipe.schedule(exchange.facts, "rating", "party 1")
+    noise = calibrated(mechanism, BUDGET).releases[1].mechanism
+    assert isinstance(noise, Gaussian)
+    charged = noise.noise_size(MESSAGE_BOUND) ** 2
+    # 1,500 squares or so: their mean has a standard deviation of 3.7%, so 25% off is a one in 10^10 event.
+    assert np.mean((left - exact) ** 2) == pytest.approx(times * charged, rel=0.25)
+    said = float(total.variance[0] - own.state()["variance"])
+    assert said == pytest.approx(times * charged)
+
+
+def test_the_noise_of_both_releases_adds_up_to_the_budget() -> None:
+    run = train(RECIPE, federation(), budget=BUDGET)
+    guarantee = run.guarantee
+    assert guarantee is not None
+    assert guarantee.holds
+    assert guarantee.releases == 6
+    assert guarantee.epsilon is not None
+    assert 0.98 * BUDGET.epsilon < guarantee.epsilon <= BUDGET.epsilon
+    assert any("no two parties pool" in each.what for each in guarantee.assumptions)
+    assert run.model is None
+    assert set(run.homes or {}) == {"party 0", "party 1", "party 2"}
+
+
+def test_a_party_with_a_budget_of_its_own_adds_all_of_its_noise() -> None:
+    whole = federation()
+    strict = replace(whole.parties[0], budget=Budget(epsilon=1.0, delta=1e-6, unit="rating"))
+    mixed = replace(whole, parties=(strict, *whole.parties[1:]))
+    exchange = Exchange(RECIPE, mixed)
+    exchange.all()
+    variances = {name: float(party.state()["variance"]) for name, party in exchange.parties.items()}
+    noise = calibrated(
+        exchange.recipe.schedule(exchange.facts, "rating", "party 0"),
+        Budget(epsilon=1.0, delta=1e-6, unit="rating"),
+    )
+    mechanism = noise.releases[1].mechanism
+    assert isinstance(mechanism, Gaussian)
+    assert variances["party 0"] == pytest.approx(mechanism.noise_size(MESSAGE_BOUND) ** 2)
+    assert variances["party 1"] == variances["party 2"] < variances["party 0"] / 2
+
+
+def test_joining_helps_and_never_hurts_much() -> None:
+    train_part, test = federation(make_ratings(users=400)).split(0.2, seed=1)
+    recipe = replace(RECIPE, home=replace(HOME, epochs=8))
+    alone = error(Alone(home=recipe.home).fit(train_part), test)
+    errors = {
+        epsilon: error(
+            dict(
+                train(
+                    recipe,
+                    train_part,
+                    budget=Budget(epsilon=epsilon, delta=1e-6, unit="rating"),
+                    random=InsecureRandom(1),
+                ).homes
+                or {}
+            ),
+            test,
+        )
+        for epsilon in (0.01, 20.0)
+    }
+    assert errors[20.0] < 0.96 * alone
+    assert errors[0.01] < 1.01 * alone
+
+
+def test_a_published_model_is_made_from_what_was_released() -> None:
+    together = federation(make_ratings(users=400))
+    run = train(
+        replace(RECIPE, publish=True), together, budget=Budget(epsilon=20.0, delta=1e-6, unit="rating"),
+        random=InsecureRandom(1),
+    )  # fmt: skip
+    model = run.model
+    assert model is not None
+    pooled = together.pooled()
+    assert model.item_ids.tolist() == pooled.item_ids.tolist()
+    wrong = pooled.values - model.predict_rows(pooled.users, pooled.items)
+    assert float(np.mean(wrong**2)) < 0.85 * float(np.var(pooled.values))
+    assert model.seen is None
+
+
+def test_the_public_model_is_a_function_of_released_numbers_alone() -> None:
+    # A coordinator that gets the same answers publishes the same, whatever ratings there are behind them.
+    first = Exchange(replace(RECIPE, publish=True), federation())
+    first.all()
+    second = replace(first.recipe).coordinator(first.facts, 0)
+    second.restore(first.coordinator.state())
+    ours, theirs = first.coordinator.published(), second.published()
+    assert ours is not None
+    assert theirs is not None
+    np.testing.assert_array_equal(ours.user_vectors, theirs.user_vectors)
+    np.testing.assert_array_equal(ours.item_vectors, theirs.item_vectors)
+
+
+def test_both_halves_go_on_after_a_restart() -> None:
+    plain, again = Exchange(RECIPE, federation()), Exchange(RECIPE, federation())
+    last = plain.all()
+    again.round(1)
+    fresh = again.recipe.coordinator(again.facts, 0)
+    fresh.restore(again.coordinator.state())
+    again.coordinator = fresh
+    again.round(2)
+    np.testing.assert_array_equal(fresh.last().arrays["total"], last.total)
+    own = plain.parties["party 1"]
+    restarted = Exchange(RECIPE, federation()).parties["party 1"]
+    restarted.restore(own.state())
+    np.testing.assert_array_equal(restarted.finish(last).user_vectors, own.finish(last).user_vectors)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("kind", ["absent", "lost"])
+def test_where_messages_are_seen_a_party_may_be_missing(number: int, kind: str) -> None:
+    failures = Failures(**{kind: frozenset({("party 1", number)})})  # type: ignore[arg-type]
+    run = train(PLAIN, federation(), budget=BUDGET, failures=failures, random=InsecureRandom(1))
+    for model in (run.homes or {}).values():
+        assert np.isfinite(model.user_vectors).all()
+
+
+def test_an_answer_that_was_lost_is_not_taken_off() -> None:
+    exchange = Exchange(PLAIN, federation())
+    exchange.round(1)
+    question = exchange.coordinator.ask(2)
+    answers = {name: party.handle(2, question) for name, party in exchange.parties.items()}
+    exchange.coordinator.take(2, {name: answers[name] for name in ("party 0", "party 2")})
+    last = exchange.coordinator.last()
+    assert last.arrays["answered"].tolist() == [True, False, True]
+    fresh = Exchange(PLAIN, federation()).parties["party 1"]  # has sent nothing
+    np.testing.assert_array_equal(
+        exchange.parties["party 1"].finish(last).user_vectors, fresh.finish(last).user_vectors
+    )
+
+
+def test_if_nobody_tells_anything_everybody_stays_alone() -> None:
+    exchange = Exchange(PLAIN, federation())
+    exchange.coordinator.take(1, {})
+    exchange.coordinator.take(2, {})
+    model = exchange.parties["party 0"].finish(exchange.coordinator.last())
+    assert np.isfinite(model.user_vectors).all()
+
+
+def test_models_do_not_depend_on_the_rating_scale() -> None:
+    wide = Scale(-10, 30)
+    plain, stretched = (
+        train(RECIPE, federation(make_ratings(scale)), budget=BUDGET, random=InsecureRandom(1)).homes or {}
+        for scale in (STARS, wide)
+    )
+    items = plain["party 0"].item_ids.tolist()
+    expected = 10 * (plain["party 0"].predict(7, items) - 1) - 10
+    np.testing.assert_allclose(stretched["party 0"].predict(7, items), expected, atol=0.1)
+
+
+def test_without_a_budget_nothing_is_noisy_and_nothing_is_promised() -> None:
+    run = train(RECIPE, federation())
+    assert run.guarantee is not None
+    assert not run.guarantee.holds
+
+
+def test_one_party_is_alone() -> None:
+    one = federation(parties=1)
+    run = train(RECIPE, one, budget=BUDGET)
+    assert len(run.homes or {}) == 1
+
+
+def test_users_as_units_are_refused_with_the_reason() -> None:
+    with pytest.raises(Refused, match="Noise that hides all ratings of a user at once also hides her taste"):
+        train(RECIPE, federation(), budget=Budget(epsilon=4.0, delta=1e-6, unit="user"))
+
+
+def test_two_parties_are_warned() -> None:
+    warnings = RECIPE.promise(federation(parties=2).facts, BUDGET).warnings
+    assert any("hides nothing from the other party" in text for text in warnings)
+    assert RECIPE.promise(federation().facts, BUDGET).warnings == ()
+
+
+def test_the_less_noise_the_more_directions() -> None:
+    found = [directions_for(noise, 29) for noise in (0.05, 0.028, 0.008, 0.0036, 0.0)]
+    assert found == [6, 6, 21, 31, 31]
+    assert directions_for(0.05, 0) == directions_for(0.0, 0) == 2
+
+
+def test_the_choice_rests_on_public_numbers() -> None:
+    facts = federation().facts
+    assert noise_per_rating(facts, None) == 0.0
+    noise = noise_per_rating(facts, BUDGET)
+    assert noise == pytest.approx(1.19 * facts.user_count / facts.rating_count, rel=0.02)
+    settled = RECIPE.settled(facts, BUDGET)
+    assert settled.directions == directions_for(noise, 2)
+    assert replace(RECIPE, directions=1).settled(facts, BUDGET).directions == 1
+    assert replace(RECIPE, directions=99).settled(facts, BUDGET).directions == 4
+
+
+def test_settings_survive_their_way_to_a_table_and_back() -> None:
+    settled = replace(PLAIN, publish=True).settled(federation().facts, BUDGET)
+    assert from_table(VerticalTaste, as_table(settled), "recipe") == settled
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"directions": 0}, "directions must be at least 1"),
+        ({"item_share": 1.0}, "item_share must lie between 0 and 1"),
+        ({"aggregate": "plain"}, "aggregate must be"),
+        ({"home": None}, "home must be"),
+        ({"publish": "yes"}, "publish must be"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        VerticalTaste(**wrong)
+
+
+def test_messages_that_do_not_belong_are_refused() -> None:
+    exchange = Exchange(RECIPE, federation())
+    party = exchange.parties["party 0"]
+    with pytest.raises(RunError, match="round 2 does not begin with TasteBegin"):
+        party.handle(2, TasteBegin())
+    with pytest.raises(RunError, match="no sum of messages"):
+        party.finish(TasteBegin())
+    exchange.round(1)
+    question = exchange.coordinator.ask(2)
+    assert isinstance(question, TasteDirections)
+    with pytest.raises(RunError, match="coordinator sent rows"):
+        party.handle(2, replace(question, rows=question.rows[:-1]))
+    with pytest.raises(RunError, match="not finite"):
+        party.handle(2, replace(question, mean=float("nan")))
+    short = TasteItems(sums=np.zeros((2, 2)), variance=np.zeros(1), features=np.zeros((2, 2)))
+    with pytest.raises(RunError, match="party 1 sent sums"):
+        exchange.coordinator.take(1, {"party 1": short})
+    shape = (exchange.facts.user_count, 2 * exchange.recipe.width)
+    negative = TasteSums(sums=np.zeros(shape), variance=np.array([-1.0]))
+    with pytest.raises(RunError, match="negative variance"):
+        exchange.coordinator.take(2, {SUM: negative})

@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files scale noise accounting]."""
+"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files scale noise accounting private]."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.bench import FOLDER, Row
 
-ALL = ("files", "sgd", "als", "topk", "scale", "noise", "accounting")
+ALL = ("files", "sgd", "als", "topk", "scale", "noise", "accounting", "private")
 RESULTS = FOLDER / "results.json"
 
 

@@ -66,6 +66,7 @@ def test_train_scores_equal_those_of_the_library(file: Path, tmp_path: Path, cof
     )
     train, test = cf.split.by_fraction(cf.read_ratings(file), test=0.2, seed=5)
     run = cf.train(cf.Pooled(model=cf.SGD(epochs=3)), train, seed=5)
+    assert run.model is not None
     wrong = test.values - run.model.predict_rows(test.users, test.items)
     assert done.json["scores"]["pooled"]["mse"] == pytest.approx(float(np.mean(wrong**2)), rel=1e-4)
 
@@ -90,7 +91,9 @@ def test_file_without_ratings_column_trains_an_implicit_model(tmp_path: Path, co
     path.write_text("user,item\n" + "".join(f"{u},{i}\n" for u in range(9) for i in range(u, 9)))
     done = cofactor("train", path, "--test-fraction", 0.3, "--out", tmp_path / "run", "-q")
     assert done.code == 0, done.err
-    assert Run.load(tmp_path / "run").model.scale is None
+    model = Run.load(tmp_path / "run").model
+    assert model is not None
+    assert model.scale is None
     assert "popularity" in done.out
     assert "ndcg_over_unseen" in done.out
 
@@ -100,6 +103,7 @@ def test_recommend_names_items_with_titles_and_leaves_seen_ones_out(trained: Pat
     assert done.code == 0, done.err
     [one] = done.json["recommendations"]
     model = Run.load(trained).model
+    assert model is not None
     row = model.user_row("u1")
     assert model.seen is not None
     seen = model.item_ids[model.seen.index[model.seen.ptr[row] : model.seen.ptr[row + 1]]]
@@ -126,20 +130,6 @@ def test_new_users_can_come_from_a_file(trained: Path, tmp_path: Path, cofactor:
     done = cofactor("recommend", trained, "--ratings", new, "--json")
     assert [one["user"] for one in done.json["recommendations"]] == ["ann", "bob"]
     assert "1 ratings of items the model does not know" in done.err
-
-
-def test_demo_shows_that_factors_beat_every_baseline(tmp_path: Path, cofactor: Command) -> None:
-    done = cofactor("demo", "--out", tmp_path / "demo", "--json")
-    assert done.code == 0, done.err
-    mse = {name: score["mse"] for name, score in done.json["scores"].items()}
-    assert min(mse, key=lambda name: mse[name]) == "pooled"
-    assert (tmp_path / "demo" / "run.json").exists()
-
-
-def test_demo_prints_a_table_for_people(tmp_path: Path, cofactor: Command) -> None:
-    done = cofactor("demo", "--out", tmp_path / "demo", "--quiet")
-    assert "user_mean" in done.out
-    assert done.err == ""
 
 
 def test_doctor_finds_this_machine_fit(cofactor: Command) -> None:

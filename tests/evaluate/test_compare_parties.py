@@ -9,8 +9,9 @@ from cofactor.data.ratings import Ratings
 from cofactor.data.split import by_fraction
 from cofactor.data.synthetic import Shape, make
 from cofactor.errors import DataError
+from cofactor.evaluate.bootstrap import Estimate
 from cofactor.evaluate.compare import Comparison, compare
-from cofactor.evaluate.joining import joining_of
+from cofactor.evaluate.joining import Joining, joining_of
 from cofactor.evaluate.rating_errors import errors
 from cofactor.factors.baselines import GlobalMean, UserItemBias, UserMean
 from cofactor.factors.bayes import Bayes
@@ -161,8 +162,16 @@ def test_joining_that_changes_nothing_did_not_help(parts: Parts) -> None:
     found = compare(run_of(training, homes=same), training, test)
     assert found.joining is not None
     assert (found.joining.helped, found.joining.gain.value) == (None, 0.0)
-    assert "joining did not help the parties: a change of " in str(found)
-    assert "p1: joining did not help you: a change of " in str(found)
+    assert "joining did not help the parties: nothing changed" in str(found)
+    assert "p1: joining did not help you: nothing changed" in str(found)
+
+
+def test_change_that_may_be_chance_did_not_help() -> None:
+    joining = Joining(Estimate(0.004, -0.012, 0.021), 0.9, 0.896)
+    assert joining.helped is None
+    said, beside = joining.sentence().split(" (")
+    assert said == "joining did not help you: a change of -0.004 +- 0.017 may be chance"
+    assert beside == "MSE 0.900 alone, 0.896 together)"
 
 
 def test_the_same_users_are_drawn_for_both_models() -> None:

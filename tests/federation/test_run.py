@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from cofactor.data.ratings import Ratings
-from cofactor.errors import RunError
+from cofactor.errors import RunError, UnknownId
 from cofactor.factors.baselines import UserItemBias
+from cofactor.federation.federation import Federation
 from cofactor.federation.folder import check_free, read_facts
 from cofactor.federation.run import DataFacts, Run
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Progress
+from cofactor.randomness import SecureRandom
+from tests.federation.making import RatingSums, parties, trained, vertical
 
 
 @pytest.fixture
@@ -167,3 +170,121 @@ def test_empty_folder_may_be_filled(run: Run, tmp_path: Path) -> None:
 
 def test_seconds_are_kept(run: Run, tmp_path: Path) -> None:
     assert Run.load(run.save(tmp_path / "run")).seconds == 1.5
+
+
+@pytest.fixture(scope="module")
+def together() -> Run:
+    return trained(random=SecureRandom())
+
+
+def test_run_of_several_parties_comes_back_the_same(together: Run, tmp_path: Path) -> None:
+    folder = together.save(tmp_path / "run")
+    again = Run.load(folder)
+    assert again.facts() == together.facts()
+    assert again.facts()["format"] == 2
+    assert again.events == together.events
+    assert again.together == together.together
+    assert again.guarantee == together.guarantee
+    assert again.guarantee.holds
+    assert set(again.homes) == {"north", "south", "west"}
+    assert again.model is not None
+    assert together.model is not None
+    assert np.array_equal(again.model.item_bias, together.model.item_bias)
+    for party, home in together.homes.items():
+        assert again.homes[party].user_ids.tolist() == home.user_ids.tolist()
+
+
+def test_progress_keeps_its_numbers(together: Run, tmp_path: Path) -> None:
+    last = Run.load(together.save(tmp_path / "run")).events[-1]
+    assert last.numbers["answered"] == 3.0
+    assert last.numbers["epsilon"] == pytest.approx(4.0, rel=0.01)
+    assert last.numbers["bytes"] > 0
+
+
+def test_parties_may_have_dots_in_their_names(tmp_path: Path) -> None:
+    named = [replace(party, name=f"{party.name} no. 1") for party in parties(2)]
+    run = trained(federation=Federation.horizontal(named))
+    again = Run.load(run.save(tmp_path / "run"))
+    assert set(again.homes) == {"north no. 1", "south no. 1"}
+    assert again.together == run.together
+
+
+def test_run_without_a_budget_has_no_ledgers(tmp_path: Path) -> None:
+    run = trained(budget=None)
+    again = Run.load(run.save(tmp_path / "run"))
+    assert again.together == run.together
+    assert again.together is not None
+    assert not again.together.ledgers
+    assert again.together.budget is None
+
+
+def test_run_without_a_common_model_comes_back(together: Run, tmp_path: Path) -> None:
+    again = Run.load(replace(together, model=None).save(tmp_path / "run"))
+    assert again.model is None
+    assert set(again.homes) == set(together.homes)
+
+
+def test_folder_of_the_first_format_still_loads(run: Run, tmp_path: Path) -> None:
+    folder = run.save(tmp_path / "run")
+    facts = json.loads((folder / "run.json").read_text()) | {"format": 1}
+    del facts["together"]
+    (folder / "run.json").write_text(json.dumps(facts))
+    old = [{"stage": "sgd", "step": 1, "steps": 2, "note": ""}]
+    (folder / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
+    again = Run.load(folder)
+    assert again.together is None
+    assert not again.homes
+    assert again.events == (Progress("sgd", 1, 2),)
+
+
+@pytest.mark.parametrize("name", ["transcript.jsonl", "homes/north.npz", "events.jsonl", "model.npz"])
+def test_damaged_piece_of_a_common_run_is_named(name: str, together: Run, tmp_path: Path) -> None:
+    folder = together.save(tmp_path / "run")
+    (folder / name).unlink()
+    if name in ("homes/north.npz", "model.npz"):
+        (folder / name).write_bytes(b"PK nonsense")
+    with pytest.raises(RunError, match=name):
+        Run.load(folder)
+
+
+@pytest.mark.parametrize("damage", [{"parties": {"north": {"colour": 1}}}, {"rounds": 1}, 5], ids=str)
+def test_damaged_facts_of_a_common_run_are_reported_as_such(
+    damage: object, together: Run, tmp_path: Path
+) -> None:
+    folder = together.save(tmp_path / "run")
+    facts = json.loads((folder / "run.json").read_text()) | {"together": damage}
+    (folder / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(RunError, match="damaged"):
+        Run.load(folder)
+
+
+def test_user_is_served_by_her_own_party(together: Run) -> None:
+    north = int(together.homes["north"].user_ids[0])
+    assert together.model_of(north) is together.homes["north"]
+    assert together.recommend(north, 2) == together.homes["north"].recommend(north, 2)
+    assert together.model_of(north, "south") is together.homes["south"]
+    with pytest.raises(UnknownId, match="no user 999 at any of the parties"):
+        together.model_of(999)
+    with pytest.raises(UnknownId, match="no party 'east'"):
+        together.model_of(north, "east")
+
+
+def test_user_at_several_parties_must_name_one() -> None:
+    run = trained(RatingSums(), vertical(), budget=None)
+    with pytest.raises(UnknownId, match="user 3 is at 3 parties"):
+        run.model_of(3)
+    assert run.model_of(3, "west") is run.homes["west"]
+
+
+def test_titles_reach_all_models(together: Run) -> None:
+    titled = together.with_titles({0: "Zero"})
+    assert titled.model is not None
+    for model in (titled.model, *titled.homes.values()):
+        assert model.titles is not None
+        assert model.titles[0] == "Zero"
+    assert together.with_titles({}) is together
+
+
+def test_run_that_kept_no_model_says_so(run: Run) -> None:
+    with pytest.raises(RunError, match="kept no model"):
+        replace(run, model=None).recommend("a")

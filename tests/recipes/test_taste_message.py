@@ -113,7 +113,7 @@ def test_directions_are_those_in_which_tastes_make_ratings_differ_most() -> None
     items = some_items(items=400)
     found = Directions.of(items, 2)
     variances = np.array([0.05] * 4 + [0.02, 0.12])
-    known = np.column_stack([items.features, items.popularity, items.bias])
+    known = np.column_stack([items.columns, items.popularity, items.bias])
     known = known - items.weights @ known
     slopes = np.random.default_rng(1).normal(size=(20_000, 6)) * np.sqrt(variances)
     effect = known @ slopes.T  # what tastes make of items

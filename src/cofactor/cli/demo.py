@@ -44,19 +44,18 @@ def demo(
     json: options.Json = False,
 ) -> None:
     """Make ratings up, let parties train on them in private, and say whether joining was worth it."""
-    from cofactor.data.synthetic import like
     from cofactor.federation.folder import check_free
 
     folders: dict[str, Path] = {scene.split: out / scene.split for scene in SCENES}
     for folder in folders.values():
         check_free(folder, overwrite=out == DEMO_FOLDER)
-    made = like("ml-100k", seed=SEED)
+    invented = made()
     if not json:
-        print_line(f"{made.ratings}, made up, a tenth of each user's kept back")
+        print_line(f"{invented.ratings}, made up, a tenth of each user's kept back")
     facts: dict[str, Any] = {}
     for scene in SCENES:
         with interrupted_between_steps(ProgressLine(quiet=quiet or json)) as progress:
-            run = _trained(scene, made, progress)
+            run = _trained(scene, invented, progress)
         run.save(folders[scene.split], overwrite=True)
         facts[scene.split] = run.facts()
         if not json:
@@ -68,22 +67,29 @@ def demo(
         print_line("Or with files of your own: cofactor train A.csv B.csv --split horizontal --epsilon 4")
 
 
-def _trained(scene: _Scene, made: "Synthetic", progress: Any) -> "Run":
+def made() -> "Synthetic":
+    """Make ratings up, in the shape of MovieLens 100K."""
+    from cofactor.data.synthetic import like
+
+    return like("ml-100k", seed=SEED)
+
+
+def _trained(scene: _Scene, invented: "Synthetic", progress: Any) -> "Run":
     from cofactor.evaluate.compare import compare
     from cofactor.privacy.budget import Budget
     from cofactor.recipes.recommended import USUAL_UNIT, recommended
     from cofactor.recipes.train import train
 
-    training, test = _federations(scene, made)
+    training, test = _federations(scene, invented)
     unit = USUAL_UNIT[scene.split]
     budget = Budget(epsilon=scene.epsilon, delta=1e-6, unit=unit)
     run = train(recommended(scene.split, unit), training, budget=budget, seed=SEED, progress=progress)
     run = run.with_scores(compare(run, training, test).as_dict())
-    titles = dict(zip(made.ratings.item_ids.tolist(), made.item_titles.tolist(), strict=True))
+    titles = dict(zip(invented.ratings.item_ids.tolist(), invented.item_titles.tolist(), strict=True))
     return run.with_titles(titles)
 
 
-def _federations(scene: _Scene, made: "Synthetic") -> "tuple[Federation, Federation]":
+def _federations(scene: _Scene, invented: "Synthetic") -> "tuple[Federation, Federation]":
     """Deal the ratings out, those for testing as those for training."""
     from cofactor.data import partition
     from cofactor.data.split import by_fraction
@@ -98,10 +104,10 @@ def _federations(scene: _Scene, made: "Synthetic") -> "tuple[Federation, Federat
                 Party(name=f"party-{number}", ratings=part)
                 for number, part in enumerate(deal(ratings, scene.parties, seed=SEED), 1)
             ],
-            scale=made.ratings.scale,
+            scale=invented.ratings.scale,
             simulated=True,
         )
-        for ratings in by_fraction(made.ratings, test=0.1, seed=SEED)
+        for ratings in by_fraction(invented.ratings, test=0.1, seed=SEED)
     ]
     return both[0], both[1]
 

@@ -60,6 +60,8 @@ class Joining:
         decimals = 3 if width == 0 else min(max(2, 1 - math.floor(math.log10(width))), 5)
         margin = f"+- {width:.{decimals}f}"
         beside = f"(MSE {self.alone:.{decimals}f} alone, {self.together:.{decimals}f} together)"
+        if self.gain.value == width == 0:
+            return f"joining did not help {who}: nothing changed {beside}"
         if self.helped is None:
             change = f"{-self.gain.value:+.{decimals}f} {margin}"
             return f"joining did not help {who}: a change of {change} may be chance {beside}"

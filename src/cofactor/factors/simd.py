@@ -56,10 +56,10 @@ class Row(types.Type):
         super().__init__(name=f"Row({vectors})")
 
 
-def _operation(build: Callable[..., Any]) -> Callable[..., Any]:
+def operation(build: Callable[..., Any]) -> Callable[..., Any]:
     """Make an operation for kernels: `build` gets the argument types, returns a signature and an emitter."""
-    operation: Callable[..., Any] = intrinsic(build)
-    return operation
+    made: Callable[..., Any] = intrinsic(build)
+    return made
 
 
 @register_model(Row)
@@ -68,17 +68,17 @@ class _RowModel(models.PrimitiveModel):
         super().__init__(manager, row, ir.ArrayType(_VECTOR, row.vectors))  # type: ignore[no-untyped-call]
 
 
-@_operation
+@operation
 def load_row(_: Any, table: Any, index: Any) -> Any:
     """Read table[index]."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(_address(context, builder, signature.args, arguments), align=4)
 
-    return _row_of(table)(table, index), emit
+    return row_of(table)(table, index), emit
 
 
-@_operation
+@operation
 def fetch_row(_: Any, table: Any, index: Any) -> Any:
     """Ask for table[index] to be brought into the cache; nothing waits for it."""
 
@@ -88,18 +88,18 @@ def fetch_row(_: Any, table: Any, index: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [byte, _INT, _INT, _INT])
         fetch = _declared(builder, kind, "llvm.prefetch.p0")
         for_reading, keep_close, data = _INT(0), _INT(3), _INT(1)
-        for line in range(0, 4 * LANES * _row_of(table).vectors, _CACHE_LINE):
+        for line in range(0, 4 * LANES * row_of(table).vectors, _CACHE_LINE):
             builder.call(fetch, [builder.gep(start, [_INT(line)]), for_reading, keep_close, data])
         return context.get_dummy_value()
 
     return types.void(table, index), emit
 
 
-@_operation
+@operation
 def store_row(_: Any, table: Any, index: Any, row: Any) -> Any:
     """Write table[index]."""
-    if row != _row_of(table):
-        raise TypingError(f"a table of {_row_of(table)} cannot hold a {row}")
+    if row != row_of(table):
+        raise TypingError(f"a table of {row_of(table)} cannot hold a {row}")
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.store(arguments[2], _address(context, builder, signature.args, arguments), align=4)
@@ -108,7 +108,7 @@ def store_row(_: Any, table: Any, index: Any, row: Any) -> Any:
     return types.void(table, index, row), emit
 
 
-@_operation
+@operation
 def dot(_: Any, left: Any, right: Any) -> Any:
     """Return the sum of the products of all columns."""
 
@@ -122,7 +122,7 @@ def dot(_: Any, left: Any, right: Any) -> Any:
     return types.float32(left, right), emit
 
 
-@_operation
+@operation
 def combine(_: Any, scale: Any, row: Any, other_scale: Any, other: Any) -> Any:
     """Return scale * row + other_scale * other."""
 
@@ -133,33 +133,33 @@ def combine(_: Any, scale: Any, row: Any, other_scale: Any, other: Any) -> Any:
             # In SGD other_scale comes late: fused this way round, only one operation waits for it.
             return _multiply_add(builder, b, y, builder.fmul(a, x))
 
-        return _by_vector(builder, one, arguments[1], arguments[3])
+        return by_vector(builder, one, arguments[1], arguments[3])
 
     return row(types.float32, row, types.float32, row), emit
 
 
-@_operation
+@operation
 def scaled(_: Any, scale: Any, row: Any) -> Any:
     """Return scale * row."""
 
     def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         scales = _splat(builder, arguments[0])
-        return _by_vector(builder, lambda x: builder.fmul(scales, x), arguments[1])
+        return by_vector(builder, lambda x: builder.fmul(scales, x), arguments[1])
 
     return row(types.float32, row), emit
 
 
-@_operation
+@operation
 def product(_: Any, left: Any, right: Any) -> Any:
     """Return left * right, column by column."""
 
     def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        return _by_vector(builder, builder.fmul, *arguments)
+        return by_vector(builder, builder.fmul, *arguments)
 
     return left(left, left), emit
 
 
-@_operation
+@operation
 def minus_product(_: Any, row: Any, left: Any, right: Any) -> Any:
     """Return row - left * right, column by column."""
 
@@ -167,23 +167,23 @@ def minus_product(_: Any, row: Any, left: Any, right: Any) -> Any:
         def one(x: Any, a: Any, b: Any) -> Any:
             return _multiply_add(builder, builder.fneg(a), b, x)
 
-        return _by_vector(builder, one, *arguments)
+        return by_vector(builder, one, *arguments)
 
     return row(row, row, row), emit
 
 
-@_operation
+@operation
 def inverse_root(_: Any, row: Any) -> Any:
     """Return 1 / sqrt(row), column by column."""
 
     def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         ones = ir.Constant(_VECTOR, [1.0] * LANES)
-        return _by_vector(builder, lambda x: builder.fdiv(ones, _llvm(builder, "sqrt", x)), *arguments)
+        return by_vector(builder, lambda x: builder.fdiv(ones, llvm_call(builder, "sqrt", x)), *arguments)
 
     return row(row), emit
 
 
-@_operation
+@operation
 def without_negatives(_: Any, row: Any) -> Any:
     """Return the row with zeros in place of negative numbers; NaN stays."""
 
@@ -193,12 +193,12 @@ def without_negatives(_: Any, row: Any) -> Any:
         def one(x: Any) -> Any:
             return builder.select(builder.fcmp_ordered("<", x, zeros), zeros, x)
 
-        return _by_vector(builder, one, *arguments)
+        return by_vector(builder, one, *arguments)
 
     return row(row), emit
 
 
-@_operation
+@operation
 def column(_: Any, row: Any, place: Any) -> Any:
     """Return one number of the row's last vector; place is a literal, -1 for the last column."""
     lane = _lane(place)
@@ -210,7 +210,7 @@ def column(_: Any, row: Any, place: Any) -> Any:
     return types.float32(row, place), emit
 
 
-@_operation
+@operation
 def with_column(_: Any, row: Any, place: Any, number: Any) -> Any:
     """Return the row with one number of its last vector replaced; place as in `column`."""
     lane = _lane(place)
@@ -223,7 +223,7 @@ def with_column(_: Any, row: Any, place: Any, number: Any) -> Any:
     return row(row, place, types.float32), emit
 
 
-@_operation
+@operation
 def add_outer(_: Any, tile: Any, table: Any, index: Any, down: Any, across: Any) -> Any:
     """Return tile + x y', where x and y are the vectors number `down` and `across` of table[index].
 
@@ -244,7 +244,8 @@ def add_outer(_: Any, tile: Any, table: Any, index: Any, down: Any, across: Any)
     return tile(tile, table, index, types.intp, types.intp), emit
 
 
-def _row_of(table: Any) -> Row:
+def row_of(table: Any) -> Row:
+    """Return the type of a table's rows; for use by operations."""
     if not (isinstance(table, types.Array) and table.layout == "C" and isinstance(table.dtype, types.Record)):
         raise TypingError("not a table that new_table made")
     vectors: Any = table.dtype.typeof("vectors")
@@ -260,7 +261,7 @@ def _lane(place: Any) -> int:
 def _address(context: Any, builder: Any, kinds: Any, arguments: Any) -> Any:
     """Return the address of row arguments[1] of the table arguments[0]."""
     array = context.make_array(kinds[0])(context, builder, arguments[0])
-    rows = builder.bitcast(array.data, context.get_value_type(_row_of(kinds[0])).as_pointer())
+    rows = builder.bitcast(array.data, context.get_value_type(row_of(kinds[0])).as_pointer())
     return builder.gep(rows, [context.cast(builder, arguments[1], kinds[1], types.intp)])
 
 
@@ -275,10 +276,10 @@ def _row(builder: Any, vectors: list[Any]) -> Any:
     return row
 
 
-def _by_vector(builder: Any, operation: Callable[..., Any], *rows: Any) -> Any:
-    """Apply an operation on vectors to rows, vector by vector."""
+def by_vector(builder: Any, change: Callable[..., Any], *rows: Any) -> Any:
+    """Apply a change of vectors to rows, vector by vector; for use by operations."""
     together = zip(*(_vectors(builder, row) for row in rows), strict=True)
-    return _row(builder, [operation(*vectors) for vectors in together])
+    return _row(builder, [change(*vectors) for vectors in together])
 
 
 def _splat(builder: Any, number: Any) -> Any:
@@ -301,10 +302,11 @@ def _sum(builder: Any, vector: Any) -> Any:
 
 def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """Return a * b + c, rounded once where the processor can."""
-    return _llvm(builder, "fmuladd", a, b, c)
+    return llvm_call(builder, "fmuladd", a, b, c)
 
 
-def _llvm(builder: Any, name: str, *vectors: Any) -> Any:
+def llvm_call(builder: Any, name: str, *vectors: Any) -> Any:
+    """Call one of LLVM's functions on vectors; for use by operations."""
     kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(vectors))
     return builder.call(_declared(builder, kind, f"llvm.{name}.v{LANES}f32"), vectors)
 

@@ -11,7 +11,7 @@ from cofactor.data.grouping import Grouped, first_duplicate
 from cofactor.errors import ConfigError, DataError
 from cofactor.factors.simd import Table, cells, new_table
 from cofactor.recipes.descent_kernels import MOST_FACTORS
-from cofactor.recipes.whole_rows import MOST
+from cofactor.factors.whole_rows import MOST
 
 Rates = float | Sequence[float] | NDArray[Any]
 

@@ -27,7 +27,7 @@ from cofactor.factors.simd import (
 )
 from cofactor.privacy.gaussian_kernels import NUMBERS, block_of, fill_gaussian
 from cofactor.randomness import Key
-from cofactor.recipes.whole_rows import add_whole, noisy, row_at
+from cofactor.factors.whole_rows import add_whole, noisy, row_at
 
 MARGIN = 1e-5
 """Limits in float32 are set this much, relatively, below those that are promised: more than float32 can be

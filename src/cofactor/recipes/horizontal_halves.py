@@ -49,7 +49,7 @@ class HorizontalParticipant:
     def handle(self, round: int, message: Message) -> Message:  # noqa: ARG002 (steps are counted, not rounds)
         """Take the local steps on the item vectors."""
         if isinstance(message, Begin):
-            return Total(total=released_total(self._home, self._some))
+            return Total(total=released_total(self._home, self._some, "user"))
         if isinstance(message, Shared):
             return Vectors(vectors=self._moved(message))
         raise RunError(f"{self._home.party.name}: did not expect {type(message).__name__} here.")
@@ -169,7 +169,7 @@ class HorizontalCoordinator:
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Average what came back; without any answer everything stays as it was."""
         if self._asks_mean and round == 1:
-            self._centre = mean_of(replies, self._facts, self._steps)
+            self._centre = mean_of(replies, self._facts, "user")
             self._items = self._started()
         elif replies:
             shape = self._items.shape

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cofactor.data.grouping import Grouped
 from cofactor.federation.halves import Facts, Home, array_of
 from cofactor.federation.messages import Message
-from cofactor.privacy.bounding import sum_of_records, sum_of_users
+from cofactor.privacy.bounding import sum_of_records
 from cofactor.privacy.budget import Unit
 from cofactor.privacy.events import Bound
 from cofactor.privacy.mechanisms import Gaussian
@@ -104,37 +104,36 @@ def take(
     return door.unprotected(made) if event is None else door.made(event, made)[0]
 
 
-def released_total(home: Home, ratings: Grouped) -> NDArray[Any]:
-    """Let out the sum of all ratings, less the middle of the scale."""
+def released_total(home: Home, ratings: Grouped, unit: Unit) -> NDArray[Any]:
+    """Let out the sum of all ratings, or of all users' means, less the middle of the scale."""
     values = (ratings.values.astype(np.float64) - _middle(home.facts))[:, None]
+    if unit == "user":
+        rated = ratings.sizes > 0
+        values = np.add.reduceat(values, ratings.ptr[:-1][rated]) / ratings.sizes[rated, None]
     release = release_of(home, MEAN)
     if release is None:
         return home.door.unprotected(values.sum(axis=0))
-    if release.bound.unit == "rating":
-        bounded = sum_of_records(values, limit=release.bound.size, unit="rating")
-    else:
-        bounded = sum_of_users(values, ratings.ptr, limit=release.bound.size)
+    bounded = sum_of_records(values, limit=release.bound.size, unit=unit)
     return home.door.release(release.mechanism, bounded, what=MEAN)
 
 
 def mean_release(facts: Facts, unit: Unit, steps: Steps) -> Release:
     """Return the release of the mean, with little noise beside that of all steps."""
-    most = (steps.most_ratings or 1) if unit == "user" else 1
     return Release(
         what=MEAN,
         mechanism=Gaussian(noise_multiplier=1 / (steps.sampling * math.sqrt(_MEAN_SHARE * steps.total))),
-        bound=Bound(size=most * (facts.scale.high - facts.scale.low) / 2, norm="l2", unit=unit),
+        bound=Bound(size=(facts.scale.high - facts.scale.low) / 2, norm="l2", unit=unit),
         dimension=1,
         rounds=1,
     )
 
 
-def mean_of(replies: Mapping[str, Message], facts: Facts, steps: Steps) -> float:
-    """Return the mean rating that the parties' sums tell."""
-    used = steps.used(facts)
+def mean_of(replies: Mapping[str, Message], facts: Facts, unit: Unit) -> float:
+    """Return the mean rating, or the mean of the users' means, that the parties' sums tell."""
+    counts = facts.ratings if unit == "rating" else facts.users
     totals = [float(array_of(reply, "total", (1,), party)[0]) for party, reply in replies.items()]
-    count = sum(used[party] for party in replies)
-    mean = _middle(facts) + sum(totals) / max(count, 1.0)
+    count = sum(counts[facts.place(party)] for party in replies)
+    mean = _middle(facts) + sum(totals) / max(count, 1)
     return float(np.clip(mean, facts.scale.low, facts.scale.high))
 
 

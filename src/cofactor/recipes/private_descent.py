@@ -43,7 +43,7 @@ from cofactor.recipes.descent_kernels import (
     move_users,
     project,
 )
-from cofactor.recipes.whole_rows import step_size, whole_cells
+from cofactor.factors.whole_rows import step_size, whole_cells
 
 
 class Gradients(NamedTuple):

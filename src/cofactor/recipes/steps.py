@@ -102,12 +102,6 @@ class Steps:
             what=what, mechanism=noise, bound=reach.bound, dimension=dimension, times=times, rounds=rounds
         )
 
-    def used(self, facts: Facts) -> dict[str, float]:
-        """Return about how many ratings each party uses."""
-        most = math.inf if self.most_ratings is None else self.most_ratings
-        counts = zip(facts.parties, facts.ratings, facts.users, strict=True)
-        return {party: min(ratings, users * most) for party, ratings, users in counts}
-
     def published_rate(self, facts: Facts, budget: Budget | None, schedule: Schedule | None) -> float:
         """Let the noise of all steps together walk as far as a coordinate begins from zero.
 

@@ -14,7 +14,6 @@ from cofactor.data.ratings import Ratings
 from cofactor.factors.bayes import Bayes, Beliefs
 from cofactor.factors.bayes_told import Told
 from cofactor.factors.model import Factors
-from cofactor.progress import Listener, nobody
 from cofactor.randomness import Seeds
 
 MISMATCHES = (0.05, 0.3, 1.0)
@@ -42,7 +41,6 @@ def fit_at_home(
     *,
     features: NDArray[Any] | None = None,
     seed: int = 0,
-    progress: Listener = nobody,
 ) -> AtHome:
     """Fit the party's model, with what the others tell where that helps on ratings held out.
 
@@ -51,24 +49,25 @@ def fit_at_home(
     """
     learn, test = _held_out(ratings, seed)
     first = replace(bayes, epochs=(bayes.epochs + 1) // 2)
-    start = first.learn(learn, features=features, seed=seed, progress=progress).beliefs
-    once = replace(bayes, epochs=1)
-    errors = {
-        mismatch: _errors(once, learn, test, features, start, None if mismatch is None else listen(mismatch))
-        for mismatch in ((None, *MISMATCHES) if len(test) >= _FEWEST else (None,))
-    }
-    chosen = _chosen(errors)
+    start = first.learn(learn, features=features, seed=seed).beliefs
+    chosen = None
+    if len(test) > 0:
+        once = replace(bayes, epochs=1)
+        alone = _errors(once, learn, test, features, start, None)
+        chosen = _chosen(
+            alone, {each: _errors(once, learn, test, features, start, listen(each)) for each in MISMATCHES}
+        )
     told = None if chosen is None else listen(chosen)
     second = replace(bayes, epochs=max(bayes.epochs // 2, 1))
-    return AtHome(
-        second.learn(ratings, features=features, told=told, start=start, progress=progress).model, chosen
-    )
+    return AtHome(second.learn(ratings, features=features, told=told, start=start).model, chosen)
 
 
 def _held_out(ratings: Ratings, seed: int) -> tuple[Ratings, Ratings]:
-    chances = Seeds(seed).generator("taste: held out").random(len(ratings))
-    held = chances < _HELD_OUT
-    return (ratings.where(~held), ratings.where(held)) if not held.all() else (ratings, ratings.where(~held))
+    """Hold out a tenth of the ratings, or none if that would be too few."""
+    held = Seeds(seed).generator("taste: held out").random(len(ratings)) < _HELD_OUT
+    if held.sum() < _FEWEST:
+        held[:] = False
+    return ratings.where(~held), ratings.where(held)
 
 
 def _errors(
@@ -85,10 +84,8 @@ def _errors(
     return squares
 
 
-def _chosen(errors: dict[float | None, NDArray[np.float64]]) -> float | None:
+def _chosen(alone: NDArray[np.float64], joined: dict[float, NDArray[np.float64]]) -> float | None:
     """Return the mismatch with the least error, if it is surely better than not to listen."""
-    best = min(errors, key=lambda mismatch: float(errors[mismatch].mean()) if len(errors[mismatch]) else 0.0)
-    if best is None:
-        return None
-    gains = errors[None] - errors[best]
+    best = min(joined, key=lambda mismatch: float(joined[mismatch].mean()))
+    gains = alone - joined[best]
     return best if gains.mean() > _SURE * gains.std() / np.sqrt(len(gains)) else None

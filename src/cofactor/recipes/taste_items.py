@@ -79,7 +79,12 @@ class KnownItems:
     weights: Vector
     """Share of the ratings that each item has."""
     features: Matrix
-    """Public numbers, less their mean over items; those that vary widely are scaled down."""
+    """Public numbers, as the parties gave them."""
+
+    @property
+    def columns(self) -> Matrix:
+        """The features less their means; those that vary widely are scaled down."""
+        return _columns(self.features)
 
     @classmethod
     def of(cls, sums: Matrix, features: Matrix, noise: Vector) -> "KnownItems":
@@ -95,16 +100,15 @@ class KnownItems:
         # One offset for all: popularity must not tell whose noise was larger.
         usual = float(np.sqrt(np.mean(count_noise**2)))
         popularity = _standardised(np.log(counts + usual + 1.0), weights)
-        columns = (features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1.0)
         mean = float(np.clip(total.sum() / max(sums[:, 0].sum() / COUNT_WEIGHT, 1.0), -REACH, REACH))
-        known = np.column_stack([np.ones(len(counts)), columns, popularity, popularity**2])
+        known = np.column_stack([np.ones(len(counts)), _columns(features), popularity, popularity**2])
         told = total - mean * counts
         expected = _expected(known, counts, told, noise**2 + (0.5 * count_noise) ** 2)
         variance = noise**2 + _RATING_VARIANCE * counts + count_noise**2 * (expected**2 + _BIAS_SPREAD**2)
         gain = counts / (counts**2 + variance / _BIAS_SPREAD**2)
         bias = expected + gain * (told - counts * expected)
         middle = float(weights @ bias)
-        return cls(mean + middle, bias - middle, popularity, weights, columns)
+        return cls(mean + middle, bias - middle, popularity, weights, features)
 
 
 def _expected(known: Matrix, counts: Vector, told: Vector, noise: Vector) -> Vector:
@@ -116,6 +120,11 @@ def _expected(known: Matrix, counts: Vector, told: Vector, noise: Vector) -> Vec
     weighted = (design * precision[:, None]).T
     expected: Vector = known @ np.linalg.solve(weighted @ design + np.diag(penalty), weighted @ told)
     return expected
+
+
+def _columns(features: Matrix) -> Matrix:
+    columns: Matrix = (features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1.0)
+    return columns
 
 
 def _standardised(values: Vector, weights: Vector) -> Vector:

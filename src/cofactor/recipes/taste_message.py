@@ -42,7 +42,7 @@ class Directions:
     def of(cls, items: KnownItems, count: int) -> "Directions":
         """Take the directions in which users are expected to differ most, after a constant one."""
         deviations = np.sqrt(np.r_[np.full(items.features.shape[1], FEATURE), POPULARITY, BIAS])
-        known = np.column_stack([items.features, items.popularity, items.bias]) * deviations
+        known = np.column_stack([items.columns, items.popularity, items.bias]) * deviations
         known = known - items.weights @ known
         variances, axes = np.linalg.eigh((known * items.weights[:, None]).T @ known)
         best = np.argsort(-variances, kind="stable")[:count]

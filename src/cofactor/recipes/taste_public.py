@@ -23,7 +23,7 @@ def public_model(
     scale: Scale,
 ) -> Factors:
     """Return tastes as the sum of all messages tells them, and items as the item release does."""
-    known = np.column_stack([np.ones(len(items.bias)), items.features, items.popularity, items.bias])
+    known = np.column_stack([np.ones(len(items.bias)), items.columns, items.popularity, items.bias])
     moments = Moments.of(directions.rows, items.weights, known)
     tastes = _tastes(told_by_others(total, directions, moments, noise, mismatch=0.0))
     units = Units.of(scale)

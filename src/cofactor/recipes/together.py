@@ -1,30 +1,24 @@
 """Training of several parties: from a recipe, a federation and a budget to a run."""
 
-import json
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cofactor.config import as_table
-from cofactor.errors import ConfigError, Refused, RunError
+from cofactor.errors import ConfigError, Refused
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
 from cofactor.federation.door import Door
 from cofactor.federation.drive import Round, Session, drive, farewell
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Home, Promise, Recipe, shared_units
-from cofactor.federation.host import Host, write_bytes
-from cofactor.federation.party import Party
+from cofactor.federation.host import Host
 from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
-from cofactor.federation.transcript import Transcript
+from cofactor.federation.session import alone_in, begun, terms_of
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Event
@@ -59,13 +53,18 @@ class Training:
 
 def train_together(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
     """Train a federation; what is in the folder already is not done again."""
-    created, start = datetime.now(UTC), time.perf_counter()
     _check(recipe, federation, budget)
+    with alone_in(training.folder):
+        return _trained(recipe, federation, budget, training)
+
+
+def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
+    created, start = datetime.now(UTC), time.perf_counter()
     facts = federation.facts
     settled = recipe.settled(facts, budget)
     _check_unit(settled, budget)
-    terms = _terms(as_table(settled), budget, federation, training.seed)
-    session = replace(_session(training.folder, terms), kinds=settled.messages)
+    terms = terms_of(settled, budget, federation, training.seed)
+    session = begun(training.folder, terms, settled.messages)
     schedules = {} if budget is None else _schedules(settled, federation, budget)
     ledgers = {} if budget is None else _ledgers(federation, budget, schedules, session.name, training)
     coordinator = settled.coordinator(facts, training.seed)
@@ -120,55 +119,6 @@ def _check_unit(recipe: Recipe, budget: Budget | None) -> None:
             f"{type(recipe).__name__} protects each {' or '.join(recipe.units)}, and the budget is for each "
             f"{budget.unit}."
         )
-
-
-def _terms(
-    recipe: Mapping[str, Any], budget: Budget | None, federation: Federation, seed: int
-) -> dict[str, Any]:
-    """Return all that must be the same when a training goes on."""
-    terms = {
-        "recipe": dict(recipe),
-        "budget": None if budget is None else as_table(budget),
-        "split": federation.kind,
-        "scale": str(federation.scale),
-        "parties": {party.name: _party_terms(party) for party in federation.parties},
-        "seed": seed,
-    }
-    plain: dict[str, Any] = json.loads(json.dumps(terms))
-    return plain
-
-
-def _party_terms(party: Party) -> dict[str, Any]:
-    ratings = party.ratings.by_user
-    digest = sha256()
-    for array in (ratings.ptr, ratings.index, ratings.values):
-        digest.update(np.ascontiguousarray(array).data)
-    budget = None if party.budget is None else as_table(party.budget)
-    return {"fingerprint": party.fingerprint, "ratings": digest.hexdigest(), "budget": budget}
-
-
-def _session(folder: Path | None, terms: Mapping[str, Any]) -> Session:
-    """Begin a session, or take up the one in the folder if it is of the same training."""
-    if folder is None:
-        name = secrets.token_hex(8)
-        return Session(name=name, kinds=(), transcript=Transcript.create(None, session=name))
-    folder.mkdir(parents=True, exist_ok=True)
-    file, lines = folder / "session.json", folder / "transcript.jsonl"
-    if not file.exists():
-        begun = {"name": secrets.token_hex(8), "terms": terms}
-        write_bytes(file, json.dumps(begun, indent=2).encode())
-    stored = json.loads(file.read_text())
-    if stored["terms"] != terms:
-        differs = [key for key in terms if stored["terms"].get(key) != terms[key]]
-        raise RunError(
-            f"{folder} holds an unfinished training with another {' and '.join(differs)}. Resume it with the "
-            "same settings and data, or train anew under another name."
-        )
-    # Where nobody has answered yet, a crash may have come before the transcript's first line.
-    if not lines.exists() and not any(folder.glob("*.npz")):
-        Transcript.create(lines, session=stored["name"])
-    transcript = Transcript.open(lines, recover=True)
-    return Session(name=stored["name"], kinds=(), transcript=transcript, folder=folder)
 
 
 def _schedules(recipe: Recipe, federation: Federation, budget: Budget) -> dict[str, Schedule]:

@@ -29,6 +29,8 @@ _USER_WALK = 0.3
 _USER_CURVATURE = 6.0
 _USERS_FOR, _MOST_TASTES = 2.7e-4, 8
 """Factors for each user, besides the bias, where one release has noise of one user."""
+_RATINGS_FOR_A_FACTOR = 10
+"""Ratings of a row that it takes to tell one coordinate of its vector."""
 _FACTORS_FOR = 0.055
 """Factors for each rating that a row has, where one release has noise of one rating."""
 
@@ -61,7 +63,7 @@ class UsualSteps:
         way = _over(_WALK / LIMIT, noise)
         largest = _CURVATURE / max(facts.user_count, facts.item_count)
         rows = (facts.user_count + facts.item_count) * len(facts.parties) ** 0.25
-        factors = _over(_FACTORS_FOR * facts.rating_count / rows, noise)
+        factors = min(_over(_FACTORS_FOR * facts.rating_count / rows, noise), _learnable(facts))
         return cls(
             factors=int(min(max(factors, _FEWEST_FACTORS), _MOST_FACTORS)),
             steps=math.ceil(min(max(way / largest, _FEWEST_STEPS), _MOST_STEPS)),
@@ -76,7 +78,7 @@ class UsualSteps:
         way = _over(_USER_WALK / USER_LIMIT, in_all)
         each = math.sqrt(facts.rating_count / facts.user_count)
         largest = _USER_CURVATURE * each / (facts.user_count * USER_LIMIT)
-        factors = _over(_USERS_FOR * facts.user_count, in_all)
+        factors = min(_over(_USERS_FOR * facts.user_count, in_all), _learnable(facts))
         return cls(
             factors=1 + int(min(factors, _MOST_TASTES)),
             steps=math.ceil(min(max(way / largest, _FEWEST_STEPS), _MOST_STEPS / 2)),
@@ -87,6 +89,11 @@ class UsualSteps:
     def rate(self, steps: int) -> float:
         """Return the size of the first of so many steps."""
         return min(self.way / steps, self.largest)
+
+
+def _learnable(facts: Facts) -> float:
+    """Return how many factors so many ratings can tell, if there were no noise."""
+    return facts.rating_count / (facts.user_count + facts.item_count) / _RATINGS_FOR_A_FACTOR
 
 
 def _over(number: float, noise: float) -> float:

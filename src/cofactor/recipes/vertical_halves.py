@@ -11,7 +11,7 @@ from cofactor.factors.model import Factors, seen_in
 from cofactor.federation.halves import Facts, Home, State, array_of, weighted_mean
 from cofactor.federation.messages import Message
 from cofactor.randomness import Seeds
-from cofactor.recipes.local_steps import descent_of, mean_of, prepared, released_total, take
+from cofactor.recipes.local_steps import descent_of, mean_of, prepared, released_total, take, unit_of
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.private_descent import PrivateDescent
 from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
@@ -42,7 +42,7 @@ class VerticalParticipant:
     def handle(self, round: int, message: Message) -> Message:  # noqa: ARG002 (steps are counted, not rounds)
         """Take the local steps, or give the item vectors away at the end."""
         if isinstance(message, Begin):
-            return Total(total=released_total(self._home, self._ratings))
+            return Total(total=released_total(self._home, self._ratings, unit_of(self._home)))
         if isinstance(message, Shared):
             return Vectors(vectors=self._moved(self._with(message)))
         if isinstance(message, Finished):
@@ -155,7 +155,7 @@ class VerticalCoordinator:
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Average what came back; without any answer everything stays as it was."""
         if self._asks_mean and round == 1:
-            self._centre = mean_of(replies, self._facts, self._steps)
+            self._centre = mean_of(replies, self._facts, "user" if self._steps.most_ratings else "rating")
             self._users = self._started()
         elif round == self.rounds:
             self._items = {party: self._checked(reply, party) for party, reply in replies.items()}

@@ -69,9 +69,12 @@ class VerticalTaste:
     def __post_init__(self) -> None:
         whole(directions=self.directions)
         fraction(item_share=self.item_share)
-        for name, kinds in (("aggregate", PlainSum | IdealSum), ("home", Bayes), ("publish", bool)):
-            if not isinstance(getattr(self, name), kinds):
-                raise ConfigError(f"{name} must be a {kinds}, got {getattr(self, name)!r}.")
+        if not isinstance(self.aggregate, PlainSum | IdealSum):
+            raise ConfigError(f"aggregate must be PlainSum() or IdealSum(), got {self.aggregate!r}.")
+        if not isinstance(self.home, Bayes):
+            raise ConfigError(f"home must be Bayes(), got {self.home!r}.")
+        if not isinstance(self.publish, bool):
+            raise ConfigError(f"publish must be true or false, got {self.publish!r}.")
 
     def settled(self, facts: Facts, budget: Budget | None) -> "VerticalTaste":
         """Return the recipe with all choices made."""

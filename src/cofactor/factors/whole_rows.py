@@ -14,7 +14,7 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
-from cofactor.factors.simd import LANES, Table, _by_vector, _llvm, _operation, _row_of, cells
+from cofactor.factors.simd import LANES, Table, by_vector, cells, llvm_call, operation, row_of
 
 MOST = 1 << 30
 """The largest sum; beyond it sums stand still. Adding anything up to 2^30 to it still fits 32 bits."""
@@ -39,7 +39,7 @@ def whole_cells(table: Table) -> NDArray[np.int32]:
     return cells(table).view(np.int32)
 
 
-@_operation
+@operation
 def add_whole(_: Any, total: Any, row: Any) -> Any:
     """Return total + row, with the floats of row cut to whole numbers, and the sum to +-MOST.
 
@@ -56,12 +56,12 @@ def add_whole(_: Any, total: Any, row: Any) -> Any:
             added = builder.select(builder.icmp_signed(">", added, low), added, low)
             return builder.bitcast(added, _FLOATS)
 
-        return _by_vector(builder, one, *arguments)
+        return by_vector(builder, one, *arguments)
 
     return total(total, row), emit
 
 
-@_operation
+@operation
 def noisy(_: Any, total: Any, noise: Any) -> Any:
     """Return total + noise, rounded to whole numbers, as floats.
 
@@ -70,20 +70,20 @@ def noisy(_: Any, total: Any, noise: Any) -> Any:
 
     def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         def one(x: Any, y: Any) -> Any:
-            rounded = builder.fptosi(_llvm(builder, "rint", y), _WHOLE)
+            rounded = builder.fptosi(llvm_call(builder, "rint", y), _WHOLE)
             return builder.sitofp(builder.add(builder.bitcast(x, _WHOLE), rounded), _FLOATS)
 
-        return _by_vector(builder, one, *arguments)
+        return by_vector(builder, one, *arguments)
 
     return total(total, noise), emit
 
 
-@_operation
+@operation
 def row_at(_: Any, numbers: Any, start: Any, table: Any) -> Any:
     """Read a row as wide as those of the table from an array of float32, beginning at number `start`."""
     if not (isinstance(numbers, types.Array) and numbers.layout == "C" and numbers.dtype == types.float32):
         raise TypingError("row_at reads from an array of float32")
-    row = _row_of(table)
+    row = row_of(table)
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(numbers)(context, builder, arguments[0])

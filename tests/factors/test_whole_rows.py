@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
 from cofactor.factors.simd import Table, cells, load_row, new_table, store_row
+from cofactor.factors.whole_rows import MOST, add_whole, noisy, row_at, step_size, whole_cells
 from cofactor.privacy.noise import GAUSSIAN_REACH
-from cofactor.recipes.whole_rows import MOST, add_whole, noisy, row_at, step_size, whole_cells
 
 WIDTH = 16
 

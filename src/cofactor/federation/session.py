@@ -1,0 +1,94 @@
+"""A session: one training, from its beginning to its end, however often it is interrupted."""
+
+import fcntl
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cofactor.config import as_table
+from cofactor.errors import RunError
+from cofactor.federation.drive import Session
+from cofactor.federation.federation import Federation
+from cofactor.federation.host import write_bytes
+from cofactor.federation.messages import Message
+from cofactor.federation.party import Party
+from cofactor.federation.transcript import Transcript
+from cofactor.privacy.budget import Budget
+
+
+def terms_of(recipe: object, budget: Budget | None, federation: Federation, seed: int) -> dict[str, Any]:
+    """Return all that must be the same when a training goes on."""
+    terms = {
+        "recipe": as_table(recipe),
+        "budget": None if budget is None else as_table(budget),
+        "split": federation.kind,
+        "scale": str(federation.scale),
+        "parties": {party.name: _party_terms(party) for party in federation.parties},
+        "seed": seed,
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(terms))
+    return plain
+
+
+def _party_terms(party: Party) -> dict[str, Any]:
+    ratings = party.ratings.by_user
+    digest = sha256()
+    for array in (ratings.ptr, ratings.index, ratings.values):
+        digest.update(np.ascontiguousarray(array).data)
+    budget = None if party.budget is None else as_table(party.budget)
+    return {"fingerprint": party.fingerprint, "ratings": digest.hexdigest(), "budget": budget}
+
+
+def begun(folder: Path | None, terms: Mapping[str, Any], kinds: tuple[type[Message], ...]) -> Session:
+    """Begin a session, or take up the one in the folder if it is of the same training."""
+    if folder is None:
+        name = secrets.token_hex(8)
+        return Session(name=name, kinds=kinds, transcript=Transcript.create(None, session=name))
+    name = _name(folder, terms)
+    lines = folder / "transcript.jsonl"
+    # Where nobody has answered yet, a crash may have come before the transcript's first line.
+    if not lines.exists() and not any(folder.glob("*.npz")):
+        Transcript.create(lines, session=name)
+    transcript = Transcript.open(lines, recover=True)
+    return Session(name=name, kinds=kinds, transcript=transcript, folder=folder)
+
+
+def _name(folder: Path, terms: Mapping[str, Any]) -> str:
+    """Return the session's name, which is new if the folder has none."""
+    file = folder / "session.json"
+    if not file.exists():
+        new = {"name": secrets.token_hex(8), "terms": terms}
+        write_bytes(file, json.dumps(new, indent=2).encode())
+    try:
+        stored = json.loads(file.read_text())
+        name, before = str(stored["name"]), dict(stored["terms"])
+    except (ValueError, KeyError, TypeError):
+        raise RunError(f"{file}: cannot be read. Train anew under another name.") from None
+    differs = [key for key in terms if before.get(key) != terms[key]]
+    if differs:
+        raise RunError(
+            f"{folder} holds an unfinished training with another {' and '.join(differs)}. Resume it with the "
+            "same settings and data, or train anew under another name."
+        )
+    return name
+
+
+@contextmanager
+def alone_in(folder: Path | None) -> Iterator[None]:
+    """Make the folder, and keep every other process out of it: two would answer the same round twice."""
+    if folder is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "session.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunError(f"{folder}: another process is training here. Wait for it, or stop it.") from None
+        yield

@@ -1,0 +1,227 @@
+"""Trainings that make up a figure, and how well each of them does."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from scipy.special import stdtrit
+
+from cofactor.config import fraction, positive, whole
+from cofactor.data import partition
+from cofactor.data.ratings import Ratings
+from cofactor.data.split import by_fraction
+from cofactor.errors import ConfigError, DataError, Refused
+from cofactor.evaluate.bootstrap import Estimate
+from cofactor.evaluate.joining import HeldBack
+from cofactor.factors.bayes import Bayes
+from cofactor.factors.model import Factors
+from cofactor.factors.sgd import SGD
+from cofactor.federation.federation import Federation
+from cofactor.federation.party import Party
+from cofactor.federation.run import Run
+from cofactor.papers.material import Material
+from cofactor.papers.results import NO_NOISE, Row
+from cofactor.privacy.budget import Budget, Unit
+from cofactor.progress import Listener, Progress
+from cofactor.recipes.home_fit import fit_with_released
+from cofactor.recipes.train import train
+
+TEST_FRACTION = 0.1
+"""Li et al. 2022, section 4.3: a tenth of the ratings is kept for testing."""
+PER = {"rating": "per-rating", "user": "per-user"}
+"""What the paper calls the units."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is spent on a figure."""
+
+    seeds: int = 1
+    """How often everything is done anew: split, parties, beginnings and noise."""
+    quick: bool = False
+    """Whether fewer epsilons will do."""
+    steps: int = 1000
+    """Local steps of every training: T T' in the paper. A multiple of 50."""
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        whole(seeds=self.seeds, steps=self.steps)
+        positive(delta=self.delta)
+        fraction(delta=self.delta)
+        if self.steps % 50:
+            raise ConfigError(f"steps must be a multiple of 50, got {self.steps}.")
+
+    def epsilons(self, usual: Sequence[float], quick: Sequence[float]) -> Sequence[float]:
+        """Return the epsilons to show."""
+        return quick if self.quick else usual
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dealing:
+    """How one set of ratings becomes the parties of a simulation."""
+
+    split: Literal["vertical", "horizontal"]
+    parties: int = 1
+    """How many; by category there are as many as categories."""
+    by_category: bool = False
+
+    def federations(
+        self, material: Material, train: Ratings, test: Ratings, seed: int
+    ) -> tuple[Federation, Federation]:
+        """Deal both parts alike; a party without ratings to train on is left out."""
+        pairs = [
+            (name, own, kept)
+            for (name, own), (_, kept) in zip(
+                self._parts(material, train, seed), self._parts(material, test, seed), strict=True
+            )
+            if len(own)
+        ]
+        make = Federation.vertical if self.split == "vertical" else Federation.horizontal
+        found = [
+            make(
+                [Party(name=pair[0], ratings=pair[side]) for pair in pairs],
+                scale=material.ratings.scale,
+                simulated=True,
+            )
+            for side in (1, 2)
+        ]
+        return found[0], found[1]
+
+    def _parts(self, material: Material, ratings: Ratings, seed: int) -> list[tuple[str, Ratings]]:
+        if self.by_category:
+            named = partition.by_category(ratings, categories_of(material))
+            return [(f"category-{number}", part) for number, part in enumerate(named.values(), 1)]
+        deal = partition.vertical if self.split == "vertical" else partition.horizontal
+        parts = deal(ratings, self.parties, seed=seed)
+        return [(f"party-{number}", part) for number, part in enumerate(parts, 1)]
+
+
+def categories_of(material: Material) -> tuple[tuple[str, ...], ...]:
+    """Return the categories of all items, without which items cannot be split by them."""
+    if material.categories is None:
+        raise DataError(
+            f"{material.name} has no categories of items. Put a table of items with a column of genres beside "
+            "the ratings, or use MovieLens."
+        )
+    return material.categories
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One training and where its error stands in the figure."""
+
+    line: str
+    panel: str
+    column: str = ""
+    """Left out: the epsilon, or "no noise"."""
+    dealing: Dealing
+    recipe: Any
+    """What trains; or a model, such as SGD, that every party fits by itself."""
+    unit: Unit | None = None
+    """Who is protected; None if nobody is."""
+    epsilon: float | None = None
+    fine_tuned: str | None = None
+    """A second line: after each party's home model made what it could of the released vectors."""
+    note: str = ""
+
+    def budget(self, delta: float) -> Budget | None:
+        """Return the budget of the training."""
+        if self.unit is None or self.epsilon is None:
+            return None
+        return Budget(epsilon=self.epsilon, delta=delta, unit=self.unit)
+
+    @property
+    def place(self) -> str:
+        """The column."""
+        return self.column or (NO_NOISE if self.epsilon is None else f"epsilon {self.epsilon:g}")
+
+
+@dataclass(kw_only=True)
+class _Found:
+    """What the seeds of one cell gave."""
+
+    lines: dict[str, list[Estimate]] = field(default_factory=dict)
+    epsilons: list[float] = field(default_factory=list)
+    refused: str = ""
+
+
+def measured(material: Material, cells: Sequence[Cell], effort: Effort, progress: Listener) -> list[Row]:
+    """Train all cells and measure them on the ratings held back; what is refused has its reason for a note.
+
+    With one seed, intervals are from a bootstrap over users; with several, from how much the seeds differ.
+    """
+    found = [_Found() for _ in cells]
+    done, steps = 0, len(cells) * effort.seeds
+    for seed in range(1, effort.seeds + 1):
+        halves = by_fraction(material.ratings, TEST_FRACTION, seed=seed)
+        for dealing in dict.fromkeys(cell.dealing for cell in cells):
+            trained, kept = dealing.federations(material, *halves, seed)
+            for cell, one in zip(cells, found, strict=True):
+                if cell.dealing == dealing:
+                    _measure(cell, one, trained, HeldBack(kept), effort, seed)
+                    done += 1
+                    progress(Progress("trainings", done, steps, f"{cell.line}, {cell.panel}, {cell.place}"))
+    return [row for cell, one in zip(cells, found, strict=True) for row in _rows(cell, one, effort)]
+
+
+def _measure(
+    cell: Cell, found: _Found, federation: Federation, test: HeldBack, effort: Effort, seed: int
+) -> None:
+    if isinstance(cell.recipe, SGD):
+        fitted = {p.name: cell.recipe.fit(p.ratings, seed=seed) for p in federation.parties}
+        _note(found, {cell.line: fitted}, test, seed)
+        return
+    try:
+        run = train(cell.recipe, federation, budget=cell.budget(effort.delta), seed=seed)
+    except Refused as why:
+        found.refused = str(why)
+        return
+    homes = {cell.line: run.homes}
+    if cell.fine_tuned is not None:
+        homes[cell.fine_tuned] = _fine_tuned(run, federation, seed)
+    _note(found, homes, test, seed)
+    if cell.epsilon is not None and run.guarantee.epsilon is not None:
+        found.epsilons.append(run.guarantee.epsilon)
+
+
+def _note(found: _Found, homes: Mapping[str, Mapping[str, Factors]], test: HeldBack, seed: int) -> None:
+    for line, predicted in test.predicted(homes).items():
+        found.lines.setdefault(line, []).append(test.errors(predicted, seed).mse)
+
+
+def _fine_tuned(run: Run, federation: Federation, seed: int) -> dict[str, Factors]:
+    """Fit each party's home model, with the released item vectors as far as they help."""
+    assert run.model is not None
+    released = run.model.item_vectors
+    return {p.name: fit_with_released(Bayes(), p, released, seed) for p in federation.parties}
+
+
+def _rows(cell: Cell, found: _Found, effort: Effort) -> list[Row]:
+    lines = [cell.line, *([] if cell.fine_tuned is None else [cell.fine_tuned])]
+    return [
+        Row(
+            line=line,
+            panel=cell.panel,
+            column=cell.place,
+            epsilon_label=cell.epsilon,
+            epsilon=max(found.epsilons, default=None),
+            delta=None if cell.epsilon is None else effort.delta,
+            note=f"refused: {found.refused}" if found.refused else cell.note,
+            **summary(found.lines.get(line, [])),
+        )
+        for line in lines
+    ]
+
+
+def summary(estimates: Sequence[Estimate]) -> dict[str, float | None]:
+    """Return the mean and its 95% interval: that of the only estimate, or Student's from several."""
+    if not estimates:
+        return {"ours": None, "low": None, "high": None}
+    if len(estimates) == 1:
+        return {"ours": estimates[0].value, "low": estimates[0].low, "high": estimates[0].high}
+    values = [one.value for one in estimates]
+    count, mean = len(values), math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
+    width = float(stdtrit(count - 1, 0.975)) * deviation / math.sqrt(count)
+    return {"ours": mean, "low": mean - width, "high": mean + width}

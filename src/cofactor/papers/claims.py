@@ -1,0 +1,99 @@
+"""What a paper claims about its lines, held against what we measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cofactor.papers.results import ANY_EPSILON, Baseline, Row
+
+_TIE = 0.002
+"""Errors that differ by less than this part count as equal: seeds differ by about as much."""
+_ALIKE = 0.01
+"""Errors that differ by less than this part show "no significant difference"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of a figure."""
+
+    line: str
+    panel: str
+
+    def among(self, rows: Sequence[Row]) -> dict[str, float]:
+        """Return what was measured, by column."""
+        own = [row for row in rows if (row.line, row.panel) == (self.line, self.panel)]
+        return {row.column: row.ours for row in own if row.ours is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """That one line has lower errors than another, or the same."""
+
+    says: str
+    """The paper's claim, to follow "the paper says that"."""
+    lower: Line
+    than: Line
+    alike: bool = False
+    """Whether the claim is that there is no difference."""
+
+    def found(self, rows: Sequence[Row]) -> str:
+        """Say whether we find it too."""
+        pairs = self._pairs(rows)
+        claim = f"{self.lower.panel}: the paper says that {self.says}."
+        if not pairs:
+            return f"{claim} Not measured here."
+        return f"{claim} {self._verdict(pairs)} ({_range(pairs)})."
+
+    def _pairs(self, rows: Sequence[Row]) -> list[tuple[float, float]]:
+        mine, others = self.lower.among(rows), self.than.among(rows)
+        level = others.get(ANY_EPSILON)
+        found = [(ours, others.get(column, level)) for column, ours in mine.items()]
+        return [(ours, other) for ours, other in found if other is not None]
+
+    def _verdict(self, pairs: Sequence[tuple[float, float]]) -> str:
+        holds = [_holds(ours, other, alike=self.alike) for ours, other in pairs]
+        if not any(holds):
+            return "Not found" if len(pairs) == 1 else f"Not found at any of {len(pairs)} points"
+        if all(holds):
+            return "Found" if len(pairs) == 1 else f"Found at all {len(pairs)} points"
+        return f"Found at {sum(holds)} of {len(pairs)} points"
+
+
+def _holds(ours: float, other: float, *, alike: bool) -> bool:
+    return abs(ours - other) <= _ALIKE * other if alike else ours < other * (1 - _TIE)
+
+
+def _range(pairs: Sequence[tuple[float, float]]) -> str:
+    changes = sorted(ours - other for ours, other in pairs)
+    if len(changes) == 1:
+        return f"difference {changes[0]:+.3f}"
+    return f"differences {changes[0]:+.3f} to {changes[-1]:+.3f}"
+
+
+def against_baselines(rows: Sequence[Row], baselines: Mapping[str, Baseline]) -> list[str]:
+    """Say for each panel whether its best private row beats what costs no privacy or no thought."""
+    found = []
+    for panel in dict.fromkeys(row.panel for row in rows):
+        private = [
+            (row.ours, row)
+            for row in rows
+            if row.panel == panel and row.epsilon is not None and row.ours is not None
+        ]
+        if not private:
+            continue
+        value, best = min(private, key=lambda pair: pair[0])
+        words = [_beside(value, name, baselines[name].ours) for name in _SIMPLE if name in baselines]
+        found.append(
+            f"{panel}: the lowest private error is {value:.3f} ({best.line}, {best.column}); "
+            + ", ".join(words)
+            + "."
+        )
+    return found
+
+
+_SIMPLE = ("global_mean", "user_mean", "item_mean", "bias")
+
+
+def _beside(value: float, name: str, other: float | None) -> str:
+    assert other is not None
+    verb = "beats" if value < other * (1 - _TIE) else "does not beat"
+    return f"it {verb} the {name.replace('_', ' ')} ({other:.3f})".replace("the bias", "the model of biases")

@@ -1,0 +1,21 @@
+"""A figure that can be made again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cofactor.papers.cells import Effort
+from cofactor.papers.material import Material
+from cofactor.papers.results import Row
+from cofactor.progress import Listener
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """What a figure shows and how it is measured."""
+
+    title: str
+    measure: str
+    """What its numbers are: "MSE" or "MB"."""
+    rows: Callable[[Material, Effort, Listener], list[Row]]
+    findings: Callable[[Sequence[Row]], list[str]]
+    """Says what the paper claims and what the rows show."""

@@ -1,0 +1,79 @@
+"""The data that a figure is made with: whichever of the known sets a user has."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cofactor.data.datasets import how_to_get
+from cofactor.data.files import read_ratings
+from cofactor.data.prepare import libimseti_core
+from cofactor.data.ratings import Ratings
+from cofactor.data.sources import candidates
+from cofactor.data.tables import items_beside
+from cofactor.errors import DataError
+
+_FOLDERS = {
+    "ml-10m": ("ml-10m", "ml-10M100K"),
+    "ml-25m": ("ml-25m",),
+    "libimseti": ("libimseti",),
+    "ml-1m": ("ml-1m",),
+    "ml-100k": ("ml-100k",),
+}
+"""Known sets, those of Li et al. (2022) first, and the folders that they are unpacked to."""
+_CATEGORIES = ("genres", "genre", "class", "category", "categories")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Material:
+    """Ratings with a name, and the categories of their items if these are known."""
+
+    name: str
+    ratings: Ratings
+    categories: tuple[tuple[str, ...], ...] | None = None
+    """Of each of `ratings.item_ids`, in that order."""
+
+    @classmethod
+    def read(cls, place: Path) -> "Material":
+        """Read a file of ratings, or the first known set that a folder holds."""
+        name, file = _found(place)
+        ratings = read_ratings(file)
+        if ratings.implicit:
+            raise DataError(f"{file} holds no ratings with values, and figures show errors of ratings.")
+        if name == "libimseti":
+            return cls(name=name, ratings=libimseti_core(ratings))
+        return cls(name=name, ratings=ratings, categories=_categories(file, ratings))
+
+
+def _found(place: Path) -> tuple[str, Path]:
+    if place.is_file():
+        return place.name.split(".")[0], place
+    if not place.is_dir():
+        raise DataError(f"{place}: there is no such folder. Name one that holds ml-1m.zip or other data.")
+    for name, folders in _FOLDERS.items():
+        files = [place / f"{name}.zip", place / f"{name}.inter"]
+        files += [inside for folder in folders for inside in _ratings_in(place / folder)]
+        for file in files:
+            if file.is_file():
+                return name, file
+    own = _ratings_in(place)
+    if len(own) == 1:
+        return place.resolve().name, own[0]
+    known = ", ".join(_FOLDERS)
+    raise DataError(
+        f"{place} holds none of {known}. Get one: {how_to_get('ml-1m')} Or name a file of ratings with --data."
+    )
+
+
+def _ratings_in(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    names = [file.name for file in sorted(folder.iterdir()) if file.is_file()]
+    return [folder / name for name in candidates(names, "ratings")]
+
+
+def _categories(file: Path, ratings: Ratings) -> tuple[tuple[str, ...], ...] | None:
+    table = items_beside(file)
+    column = next((one for one in table.columns if one.name in _CATEGORIES), None) if table else None
+    if table is None or column is None:
+        return None
+    rows = table.rows(ratings.item_ids.tolist())
+    return tuple(tuple(column.values(row)) if row >= 0 else () for row in rows.tolist())

@@ -1,0 +1,140 @@
+"""Li et al. (PVLDB 2022), section 5.3: figures about parties that share items."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from cofactor.papers.cells import PER, Cell, Dealing, Effort
+from cofactor.papers.claims import Claim, Line
+from cofactor.papers.material import Material
+from cofactor.papers.reference import EMBEDDING_SGD
+from cofactor.papers.results import ANY_EPSILON
+from cofactor.recipes.alone import Alone
+from cofactor.recipes.home_fit import UsersOnly
+from cofactor.recipes.horizontal import HorizontalMF
+
+PRETRAIN, BOTH = "pretrain-U", "train-both"
+PUBLISHED, SYNCHRONOUS = "HFL-SGDMF", "HFL-synSGD"
+BEFORE, AFTER = "before fine-tuning", "after fine-tuning"
+LOCAL_SGD, LOCAL_BAYES = "local SGD, not private", "local home model, not private"
+
+_PARTIES = (2, 5, 10, 20, 40)
+_EPSILON = 10.0
+"""Of figure 8, whose text names none."""
+_EPSILONS, _FEW = (1.0, 10.0), (10.0,)
+_USER = PER["user"]
+
+
+def published(effort: Effort, recipe: HorizontalMF, **changes: Any) -> HorizontalMF:
+    """Return a recipe with as many local steps as the effort allows, measured before fine-tuning."""
+    assert recipe.local_steps is not None
+    rounds = effort.steps // recipe.local_steps
+    return replace(recipe, rounds=rounds, home=UsersOnly(), **changes)
+
+
+def figure8(material: Material, effort: Effort) -> list[Cell]:  # noqa: ARG001 (all data alike)
+    """Users' vectors fitted beforehand, or along with the items' vectors."""
+    recipes = {
+        PRETRAIN: published(effort, HorizontalMF.as_published()),
+        BOTH: published(effort, HorizontalMF.as_published(), users="trained along"),
+    }
+    parties = effort.epsilons(_PARTIES, (2, 10, 40))
+    found = [
+        _cell(line, recipe, int(count), column=f"s = {count:g}", epsilon=_EPSILON)
+        for count, (line, recipe) in product(parties, recipes.items())
+    ]
+    return [*found, _refused(PRETRAIN, recipes[PRETRAIN], "s = 10", _EPSILON)]
+
+
+def claims8() -> list[Claim]:
+    """Fitting users beforehand is said to be much better."""
+    return [
+        Claim(
+            says=f"{PRETRAIN} has significantly lower errors than {BOTH}, {when}",
+            lower=Line(line=f"{PRETRAIN}, {when}", panel=_USER),
+            than=Line(line=f"{BOTH}, {when}", panel=_USER),
+        )
+        for when in (BEFORE, AFTER)
+    ]
+
+
+def figure9(material: Material, effort: Effort) -> list[Cell]:  # noqa: ARG001 (all data alike)
+    """The paper's method, gradients averaged after every step, and what parties have without joining."""
+    recipes = {
+        PUBLISHED: published(effort, HorizontalMF.as_published()),
+        SYNCHRONOUS: published(effort, HorizontalMF.synchronous()),
+    }
+    epsilons = effort.epsilons(_EPSILONS, _FEW)
+    private = [
+        _cell(line, recipe, parties, epsilon=epsilon, suffix=f", s = {parties}")
+        for parties, (line, recipe), epsilon in product((10, 40), recipes.items(), epsilons)
+    ]
+    local = [
+        Cell(
+            line=f"{line}, s = {parties}",
+            panel=_USER,
+            column=ANY_EPSILON,
+            dealing=Dealing(split="horizontal", parties=parties),
+            recipe=model,
+        )
+        for parties, (line, model) in product(
+            (10, 40), {LOCAL_SGD: EMBEDDING_SGD, LOCAL_BAYES: Alone()}.items()
+        )
+    ]
+    return [*private, *local, _refused(f"{PUBLISHED}, s = 10", recipes[PUBLISHED], "", epsilons[0])]
+
+
+def claims9() -> list[Claim]:
+    """Joining is said to pay, with 40 parties even before fine-tuning, and single steps to be worse."""
+    found = []
+    for parties in (10, 40):
+        own = {
+            when: Line(line=f"{PUBLISHED}, s = {parties}, {when}", panel=_USER) for when in (BEFORE, AFTER)
+        }
+        local = {name: Line(line=f"{name}, s = {parties}", panel=_USER) for name in (LOCAL_SGD, LOCAL_BAYES)}
+        found += [
+            Claim(
+                says=f"{own[when].line}, has lower errors than {local[name].line}",
+                lower=own[when],
+                than=local[name],
+            )
+            for when, name in product((BEFORE, AFTER), local)
+            if when == AFTER or parties == 40
+        ]
+        found += [
+            Claim(
+                says=f"{PUBLISHED} has lower errors than {SYNCHRONOUS}, s = {parties}, {when}",
+                lower=own[when],
+                than=Line(line=f"{SYNCHRONOUS}, s = {parties}, {when}", panel=_USER),
+            )
+            for when in (BEFORE, AFTER)
+        ]
+    return found
+
+
+def _cell(
+    line: str, recipe: HorizontalMF, parties: int, *, epsilon: float, column: str = "", suffix: str = ""
+) -> Cell:
+    return Cell(
+        line=f"{line}{suffix}, {BEFORE}",
+        panel=_USER,
+        column=column,
+        dealing=Dealing(split="horizontal", parties=parties),
+        recipe=recipe,
+        unit="user",
+        epsilon=epsilon,
+        fine_tuned=f"{line}{suffix}, {AFTER}",
+    )
+
+
+def _refused(line: str, recipe: HorizontalMF, column: str, epsilon: float) -> Cell:
+    """Ask for the paper's other unit, which cannot be had: the row says why."""
+    return Cell(
+        line=line,
+        panel=PER["rating"],
+        column=column,
+        dealing=Dealing(split="horizontal", parties=10),
+        recipe=recipe,
+        unit="rating",
+        epsilon=epsilon,
+    )

@@ -1,0 +1,90 @@
+"""What comes out of making a figure again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+ANY_EPSILON = "any epsilon"
+"""The column of a row that has no noise to choose: a level that others are compared with."""
+NO_NOISE = "no noise"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One point of a figure: the paper's number, if its text gives one, and ours."""
+
+    line: str
+    """Which line of the figure it belongs to."""
+    panel: str
+    """Which part of the figure: most have one for each unit of privacy."""
+    column: str
+    """Where on the line: an epsilon, a number of parties."""
+    ours: float | None
+    """None where there is nothing to measure; the note says why."""
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+    epsilon_label: float | None = None
+    """What the paper would call epsilon."""
+    epsilon: float | None = None
+    """What the accountant proves for what was released."""
+    delta: float | None = None
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The line and the panel."""
+        return f"{self.line}, {self.panel}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row with stable keys."""
+        found = {"row": self.name} | asdict(self)
+        return {key: found[key] for key in _ROW_KEYS}
+
+
+_ROW_KEYS = (
+    "row", "column", "paper", "ours", "low", "high", "epsilon_label", "epsilon", "delta", "note",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What a figure is to be compared with."""
+
+    ours: float | None
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """A figure made again."""
+
+    paper: str
+    item: str
+    title: str
+    measure: str
+    """What the numbers are: "MSE" or "MB"."""
+    data: Mapping[str, Any]
+    """Which data, how large, and how often they were split anew."""
+    rows: Sequence[Row]
+    baselines: Mapping[str, Baseline]
+    findings: Sequence[str]
+    """What the paper claims and what we find, a sentence each."""
+    seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything with stable keys."""
+        return {
+            "paper": self.paper,
+            "item": self.item,
+            "title": self.title,
+            "measure": self.measure,
+            "data": dict(self.data),
+            "rows": [row.as_json() for row in self.rows],
+            "baselines": {name: asdict(one) for name, one in self.baselines.items()},
+            "findings": list(self.findings),
+            "seconds": round(self.seconds, 1),
+        }

@@ -7,14 +7,15 @@ from pathlib import Path
 import cofactor as cf
 
 PUBLIC = [
-    "ALS", "Bayes", "Budget", "BudgetExceeded", "CofactorError", "Comparison", "ConfigError",
-    "DataError", "DownloadError", "Factors", "Features", "GlobalMean", "Guarantee", "ImplicitALS",
-    "InsecureRandom", "ItemMean", "Ledger", "LedgerError", "Nonnegative", "Plan", "Pooled",
-    "Popularity", "Posterior", "PrivacyWarning", "Progress", "Ratings", "Recommendation", "Refused",
-    "Release", "Run", "RunError", "SGD", "Scale", "Schedule", "Scores", "SecureRandom", "Table",
-    "UnknownId", "UserItemBias", "UserMean", "__version__", "compare", "datasets", "measure",
-    "partition", "plan", "prepare", "read_items", "read_ratings", "read_users", "split", "synthetic",
-    "train",
+    "ALS", "Alone", "Bayes", "Budget", "BudgetExceeded", "CofactorError", "Comparison", "ConfigError",
+    "DataError", "DownloadError", "EmbeddingClipping", "Factors", "Failures", "Features", "Federation",
+    "GlobalMean", "GradientClipping", "Guarantee", "HorizontalMF", "IdealSum", "ImplicitALS",
+    "InsecureRandom", "ItemMean", "Ledger", "LedgerError", "Nonnegative", "Party", "PlainSum", "Plan",
+    "Pooled", "Popularity", "Posterior", "PrivacyWarning", "Progress", "Ratings", "Recommendation",
+    "Refused", "Release", "Run", "RunError", "SGD", "Scale", "Schedule", "Scores", "SecureRandom",
+    "Table", "UnknownId", "UserItemBias", "UserMean", "UsersOnly", "VerticalMF", "VerticalTaste",
+    "__version__", "compare", "datasets", "measure", "partition", "plan", "prepare", "read_items",
+    "read_ratings", "read_users", "split", "synthetic", "train", "verify",
 ]  # fmt: skip
 
 

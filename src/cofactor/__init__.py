@@ -46,19 +46,32 @@ if TYPE_CHECKING:
     from cofactor.factors.posterior import Posterior as Posterior
     from cofactor.factors.sgd import SGD as SGD
     from cofactor.factors.sgd import Nonnegative as Nonnegative
+    from cofactor.federation.channel import Failures as Failures
+    from cofactor.federation.federation import Federation as Federation
+    from cofactor.federation.party import Party as Party
     from cofactor.federation.run import Run as Run
+    from cofactor.federation.verify import verify as verify
     from cofactor.privacy.budget import Budget as Budget
     from cofactor.privacy.guarantee import Guarantee as Guarantee
     from cofactor.privacy.ledger import Ledger as Ledger
     from cofactor.privacy.plan import Plan as Plan
-    from cofactor.privacy.plan import plan as plan
     from cofactor.privacy.schedule import Release as Release
     from cofactor.privacy.schedule import Schedule as Schedule
     from cofactor.progress import Progress as Progress
     from cofactor.randomness import InsecureRandom as InsecureRandom
     from cofactor.randomness import SecureRandom as SecureRandom
+    from cofactor.recipes.alone import Alone as Alone
+    from cofactor.recipes.clipping import EmbeddingClipping as EmbeddingClipping
+    from cofactor.recipes.clipping import GradientClipping as GradientClipping
+    from cofactor.recipes.home_fit import UsersOnly as UsersOnly
+    from cofactor.recipes.horizontal import HorizontalMF as HorizontalMF
+    from cofactor.recipes.plan import plan as plan
     from cofactor.recipes.pooled import Pooled as Pooled
+    from cofactor.recipes.sums import IdealSum as IdealSum
+    from cofactor.recipes.sums import PlainSum as PlainSum
     from cofactor.recipes.train import train as train
+    from cofactor.recipes.vertical import VerticalMF as VerticalMF
+    from cofactor.recipes.vertical_taste import VerticalTaste as VerticalTaste
 
 __version__ = "0.1.0"
 
@@ -68,8 +81,8 @@ _HOMES = {
     "cofactor.data.ratings": ("Ratings", "Scale"),
     "cofactor.data.tables": ("Features", "Table", "read_items", "read_users"),
     "cofactor.errors": (
-        "BudgetExceeded", "CofactorError", "ConfigError", "DataError", "DownloadError", "LedgerError",
-        "PrivacyWarning", "Refused", "RunError", "UnknownId",
+        "BudgetExceeded", "CofactorError", "ConfigError", "DataError", "DownloadError",
+        "LedgerError", "PrivacyWarning", "Refused", "RunError", "UnknownId",
     ),
     "cofactor.evaluate.compare": ("Comparison", "compare"),
     "cofactor.evaluate.metrics": ("Scores", "measure"),
@@ -79,17 +92,29 @@ _HOMES = {
     "cofactor.factors.implicit": ("ImplicitALS",),
     "cofactor.factors.model": ("Factors", "Recommendation"),
     "cofactor.factors.posterior": ("Posterior",),
-    "cofactor.factors.sgd": ("SGD", "Nonnegative"),
+    "cofactor.factors.sgd": ("Nonnegative", "SGD"),
+    "cofactor.federation.channel": ("Failures",),
+    "cofactor.federation.federation": ("Federation",),
+    "cofactor.federation.party": ("Party",),
     "cofactor.federation.run": ("Run",),
+    "cofactor.federation.verify": ("verify",),
     "cofactor.privacy.budget": ("Budget",),
     "cofactor.privacy.guarantee": ("Guarantee",),
     "cofactor.privacy.ledger": ("Ledger",),
-    "cofactor.privacy.plan": ("Plan", "plan"),
+    "cofactor.privacy.plan": ("Plan",),
     "cofactor.privacy.schedule": ("Release", "Schedule"),
     "cofactor.progress": ("Progress",),
     "cofactor.randomness": ("InsecureRandom", "SecureRandom"),
+    "cofactor.recipes.alone": ("Alone",),
+    "cofactor.recipes.clipping": ("EmbeddingClipping", "GradientClipping"),
+    "cofactor.recipes.home_fit": ("UsersOnly",),
+    "cofactor.recipes.horizontal": ("HorizontalMF",),
+    "cofactor.recipes.plan": ("plan",),
     "cofactor.recipes.pooled": ("Pooled",),
+    "cofactor.recipes.sums": ("IdealSum", "PlainSum"),
     "cofactor.recipes.train": ("train",),
+    "cofactor.recipes.vertical": ("VerticalMF",),
+    "cofactor.recipes.vertical_taste": ("VerticalTaste",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -50,7 +50,7 @@ def test_torn_line_of_the_transcript_is_dropped(tmp_path: Path) -> None:
 
 def test_what_differs_is_named(tmp_path: Path) -> None:
     begun(tmp_path, TERMS, ())
-    with pytest.raises(RunError, match="with another seed and split"):
+    with pytest.raises(RunError, match="that differs in seed and split"):
         begun(tmp_path, {"seed": 4, "split": "vertical"}, ())
 
 

@@ -73,8 +73,8 @@ def _name(folder: Path, terms: Mapping[str, Any]) -> str:
     differs = [key for key in terms if before.get(key) != terms[key]]
     if differs:
         raise RunError(
-            f"{folder} holds an unfinished training with another {' and '.join(differs)}. Resume it with the "
-            "same settings and data, or train anew under another name."
+            f"{folder} holds an unfinished training that differs in {' and '.join(differs)}. Resume it with "
+            "the same settings and data, or train anew under another name."
         )
     return name
 

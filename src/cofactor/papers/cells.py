@@ -70,39 +70,34 @@ class Dealing:
         self, material: Material, train: Ratings, test: Ratings, seed: int
     ) -> tuple[Federation, Federation]:
         """Deal both parts alike; a party without ratings to train on is left out."""
-        pairs = [
-            (name, own, kept)
-            for (name, own), (_, kept) in zip(
-                self._parts(material, train, seed), self._parts(material, test, seed), strict=True
-            )
-            if len(own)
-        ]
+        parts = [self._parts(material, ratings, seed) for ratings in (train, test)]
+        kept = [name for name, own in parts[0].items() if len(own)]
         make = Federation.vertical if self.split == "vertical" else Federation.horizontal
         found = [
             make(
-                [Party(name=pair[0], ratings=pair[side]) for pair in pairs],
+                [Party(name=name, ratings=half[name]) for name in kept],
                 scale=material.ratings.scale,
                 simulated=True,
             )
-            for side in (1, 2)
+            for half in parts
         ]
         return found[0], found[1]
 
-    def _parts(self, material: Material, ratings: Ratings, seed: int) -> list[tuple[str, Ratings]]:
+    def _parts(self, material: Material, ratings: Ratings, seed: int) -> dict[str, Ratings]:
         if self.by_category:
             named = partition.by_category(ratings, categories_of(material))
-            return [(f"category-{number}", part) for number, part in enumerate(named.values(), 1)]
+            return {f"category-{number}": part for number, part in enumerate(named.values(), 1)}
         deal = partition.vertical if self.split == "vertical" else partition.horizontal
-        parts = deal(ratings, self.parties, seed=seed)
-        return [(f"party-{number}", part) for number, part in enumerate(parts, 1)]
+        dealt = deal(ratings, self.parties, seed=seed)
+        return {f"party-{number}": part for number, part in enumerate(dealt, 1)}
 
 
 def categories_of(material: Material) -> tuple[tuple[str, ...], ...]:
     """Return the categories of all items, without which items cannot be split by them."""
     if material.categories is None:
         raise DataError(
-            f"{material.name} has no categories of items. Put a table of items with a column of genres beside "
-            "the ratings, or use MovieLens."
+            f"{material.name} has no categories of items. Put a table of items with a column of genres "
+            "beside the ratings, or use MovieLens."
         )
     return material.categories
 

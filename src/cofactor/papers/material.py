@@ -59,7 +59,7 @@ def _found(place: Path) -> tuple[str, Path]:
         return place.resolve().name, own[0]
     known = ", ".join(_FOLDERS)
     raise DataError(
-        f"{place} holds none of {known}. Get one: {how_to_get('ml-1m')} Or name a file of ratings with --data."
+        f"{place} holds none of {known}. Get one: {how_to_get('ml-1m')} Or name a file of ratings."
     )
 
 

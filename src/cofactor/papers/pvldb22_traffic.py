@@ -68,11 +68,11 @@ def findings2(rows: Sequence[Row]) -> list[str]:
     up, back = found[_VERTICAL, ONE_WAY].ours, found[_HORIZONTAL, BOTH_WAYS].ours
     once = found[_HORIZONTAL, ONE_WAY].ours
     return [
-        f"The paper says 5.6 MB for each synchronisation of VFL-SGDMF on MovieLens 10M. A message is {up:.2f} MB "
-        "one way: the user vectors, 20 numbers of 32 bits each.",
-        f"The paper says 1.7 MB for HFL-SGDMF. A message is {once:.3f} MB one way: the item vectors. The paper's "
-        f"number is both ways ({back:.2f} MB), or one way in 64 bits; counted alike, VFL-SGDMF would be "
-        f"{2 * (up or 0):.1f} MB.",
+        f"The paper says 5.6 MB for each synchronisation of VFL-SGDMF on MovieLens 10M. A message is {up:.2f} "
+        "MB one way: the user vectors, 20 numbers of 32 bits each.",
+        f"The paper says 1.7 MB for HFL-SGDMF. A message is {once:.3f} MB one way: the item vectors. The "
+        f"paper's number is both ways ({back:.2f} MB), or one way in 64 bits; counted alike, VFL-SGDMF would "
+        f"be {2 * (up or 0):.1f} MB.",
     ]
 
 

@@ -1,7 +1,5 @@
 """What private figures are compared with: simple models, and models without privacy."""
 
-from collections.abc import Mapping
-
 from cofactor.data.split import by_fraction
 from cofactor.evaluate.joining import SENDS_NOTHING
 from cofactor.evaluate.rating_errors import errors
@@ -45,7 +43,7 @@ def baselines(material: Material, effort: Effort) -> dict[str, Baseline]:
     return found | _published()
 
 
-def _published() -> Mapping[str, Baseline]:
+def _published() -> dict[str, Baseline]:
     return {
         f"published_{name}": Baseline(ours=None, paper=value, note=f"the paper's SGD without privacy, {name}")
         for name, value in PUBLISHED.items()

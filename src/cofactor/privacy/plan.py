@@ -86,7 +86,7 @@ class Plan:
             f"epsilon by round: {rounds}",
             f"traffic: {_readable(self.bytes_per_round)} up and down for each party and round, "
             f"{_readable(self.total_bytes)} in all",
-            "assuming that no user is at two parties" if _apart(self.schedule) else "",
+            f"assuming that no {self.budget.unit} is at two parties" if _apart(self.schedule) else "",
             *(f"warning: {text}" for text in self.warnings),
         ]
         return "\n".join(line for line in lines if line)

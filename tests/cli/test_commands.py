@@ -249,7 +249,7 @@ def test_interrupt_is_no_bug(monkeypatch: pytest.MonkeyPatch, cofactor: Command,
     def stopped(_: object) -> dict[str, Any]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cofactor.federation.run.read_facts", stopped)
+    monkeypatch.setattr("cofactor.federation.folder.read_facts", stopped)
     assert cofactor("show", tmp_path).code == 130
 
 

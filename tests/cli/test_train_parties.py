@@ -301,7 +301,7 @@ def test_resuming_with_other_settings_is_refused_and_loses_nothing(
     assert cofactor(*words).code == 130
     stopping.undo()
     other = cofactor(*words, "--resume", "--seed", 5)
-    assert (other.code, "another seed" in other.err) == (2, True)
+    assert (other.code, "differs in seed" in other.err) == (2, True)
     assert "Go on with" not in other.err
     assert cofactor(*words, "--resume").code == 0
 

@@ -269,3 +269,23 @@ def test_whatever_can_be_written_can_be_read(facts: dict[str, Any]) -> None:
     chain = Chain.create(None, {})
     with chain.locked():
         assert chain.append(facts).facts == facts
+
+
+def test_content_is_the_file_whether_or_not_there_is_one(tmp_path: Path) -> None:
+    content = written(tmp_path / "a.ledger")
+    assert Chain.open(tmp_path / "a.ledger").content() == content
+    memory = Chain.create(None, {"party": "north"})
+    with memory.locked():
+        for word in ("one", "two", "six"):
+            memory.append({"word": word, "size": 0.1})
+    assert memory.content() == content
+
+
+def test_content_opens_as_a_chain_of_its_own(tmp_path: Path) -> None:
+    memory = Chain.create(
+        None, {"party": "north", "numbers": [0.1, 1e-300, 3, None, True], "text": "\u00fc\n"}
+    )
+    (tmp_path / "copy.ledger").write_bytes(memory.content())
+    again = Chain.open(tmp_path / "copy.ledger")
+    assert again.links == memory.links
+    assert again.head == memory.head

@@ -519,3 +519,29 @@ MISTAKES: list[tuple[Callable[[], object], str]] = [
 def test_mistake_gets_a_clear_message(call: Callable[[], object], message: str) -> None:
     with pytest.raises(CofactorError, match=message):
         call()
+
+
+def test_content_is_a_copy_that_opens_and_is_kept_in_the_original(path: Path, tmp_path: Path) -> None:
+    ledger = begun(path)
+    ledger.spend(laplace(0.5), run="first")
+    copy = tmp_path / "copy.ledger"
+    copy.write_bytes(ledger.content())
+    assert copy.read_bytes() == path.read_bytes()
+    ledger.spend(laplace(0.5), run="second")
+    stored = Ledger.open(copy)
+    assert [entry.run for entry in stored.entries] == ["first"]
+    ledger.check_kept(stored.count, stored.head)
+    with pytest.raises(LedgerError, match="has lost entries"):
+        stored.check_kept(ledger.count, ledger.head)
+
+
+def test_content_of_a_ledger_in_memory_is_that_of_its_file(path: Path) -> None:
+    def clock() -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC)
+
+    contents = []
+    for place in (path, None):
+        ledger = begun(place, clock=clock)
+        ledger.spend(laplace(0.5), run="first")
+        contents.append(ledger.content())
+    assert contents[0] == contents[1] == path.read_bytes()

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -172,3 +173,24 @@ def test_a_huge_needed_epsilon_warns() -> None:
     with pytest.warns(PrivacyWarning, match="next to nothing"):
         budget = needed(schedule(Gaussian(noise_multiplier=0.5)), delta=1e-6, unit="user")
     assert math.isfinite(budget.epsilon)
+
+
+def test_release_of_one_round_costs_and_weighs_once() -> None:
+    often = schedule(rounds=10).releases[0]
+    both = replace(schedule(rounds=10), releases=(often, replace(often, what="mean", rounds=1, dimension=1)))
+    made = plan(both, BUDGET)
+    assert [event.count for event in made.schedule.events()] == [10, 1]
+    assert made.total_bytes == 2 * 3 * (10 * 400 + 4)
+    assert made.bytes_per_round == 404
+    assert made.spent == spent(made.schedule.events(), 1e-6, unit="user")
+    always = plan(schedule(rounds=10), BUDGET)
+    assert always.total_bytes == 2 * 3 * 10 * 400
+
+
+def test_signal_of_a_release_of_one_round_is_that_of_one_round() -> None:
+    often = schedule(rounds=9).releases[0]
+    both = replace(schedule(rounds=9), releases=(often, replace(often, what="once", rounds=1)))
+    nine, one = plan(both, BUDGET).signal_to_noise
+    assert nine is not None
+    assert one is not None
+    assert nine == pytest.approx(3 * one)

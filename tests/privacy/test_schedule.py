@@ -91,3 +91,29 @@ def test_release_from_a_sample_needs_the_bound_of_one_contribution() -> None:
 def test_release_of_nothing_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"^{next(iter(change))} must be"):
         replace(ITEMS, **change)
+
+
+ONCE = replace(BIASES, rounds=1)
+
+
+def test_release_of_some_rounds_counts_in_these_only() -> None:
+    assert [ONCE.count(rounds) for rounds in (1, 2, 5)] == [1, 1, 1]
+    assert [BIASES.count(rounds) for rounds in (1, 2, 5)] == [1, 2, 5]
+    assert [replace(ITEMS, rounds=2).count(rounds) for rounds in (1, 2, 5)] == [3, 6, 6]
+
+
+def test_events_count_a_release_in_its_own_rounds_only() -> None:
+    schedule = replace(SCHEDULE, releases=(ITEMS, ONCE))
+    assert counts(schedule) == [15, 1]
+    assert counts(schedule, rounds=1) == [3, 1]
+    assert counts(replace(schedule, shared_units=True)) == [60, 4]
+
+
+def test_scaled_schedule_keeps_the_rounds_of_its_releases() -> None:
+    assert replace(SCHEDULE, releases=(ITEMS, ONCE)).scaled(2.0).releases[1].rounds == 1
+
+
+@pytest.mark.parametrize("rounds", [0, -1, 1.5, True])
+def test_release_in_no_round_is_refused(rounds: Any) -> None:
+    with pytest.raises(ConfigError, match="^rounds must be"):
+        replace(BIASES, rounds=rounds)

@@ -41,8 +41,10 @@ def classes() -> dict[str, Any]:
 
 
 def is_federated(files: "Sequence[Path]", wish: "Wish") -> bool:
-    """Say whether parties are meant to train together; one file by itself is trained in one place."""
+    """Say whether parties are to train together; one file by itself is trained in one place."""
     asked, about = wish.federation, wish.recipe
+    if about.recipe is not None:
+        one_of(RECIPES, recipe=about.recipe)
     named = about.recipe or _dashed(about.table)
     return (
         len(files) > 1
@@ -84,8 +86,6 @@ def chosen_recipe(about: "RecipeWish", split: "Split", unit: str | None, parties
     """Return the recipe that was asked for, or the recommended one."""
     from cofactor.recipes.recommended import USUAL_UNIT, recommended
 
-    if about.recipe is not None:
-        one_of(RECIPES, recipe=about.recipe)
     if split == "on-device" and about.recipe != "pooled":
         recommended(split, USUAL_UNIT[split])
     if about.table is not None:
@@ -114,8 +114,6 @@ def pooled_recipe(about: "RecipeWish", *, implicit: bool) -> Any:
     """Return a recipe that trains in one place."""
     from cofactor.recipes.pooled import Pooled
 
-    if about.recipe is not None:
-        one_of(RECIPES, recipe=about.recipe)
     if about.table is not None:
         return from_recipe_table(about, Pooled())
     if about.published:

@@ -10,6 +10,7 @@ from cofactor.cli import options
 from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.outcome import as_object, print_comparison, print_guarantee, print_next, readable, size_of
 from cofactor.cli.text import ProgressLine, print_json, print_line
+from cofactor.errors import RunError
 
 if TYPE_CHECKING:
     from cofactor.data.synthetic import Synthetic
@@ -33,7 +34,7 @@ class _Scene:
 
 
 SCENES = (
-    _Scene("horizontal", 3, 4.0, "Three shops with different customers; each customer is protected."),
+    _Scene("horizontal", 10, 4.0, "Ten shops with different customers; each customer is protected."),
     _Scene("vertical", 5, 4.0, "Five services with the same customers; each rating is protected."),
 )
 
@@ -46,6 +47,8 @@ def demo(
     """Make ratings up, let parties train on them in private, and say whether joining was worth it."""
     from cofactor.federation.folder import check_free
 
+    if (out / "run.json").exists() and out != DEMO_FOLDER:
+        raise RunError(f"{out} already holds a run. Name another folder with --out.")
     folders: dict[str, Path] = {scene.split: out / scene.split for scene in SCENES}
     for folder in folders.values():
         check_free(folder, overwrite=out == DEMO_FOLDER)
@@ -68,10 +71,10 @@ def demo(
 
 
 def made() -> "Synthetic":
-    """Make ratings up, in the shape of MovieLens 100K."""
-    from cofactor.data.synthetic import like
+    """Make ratings up."""
+    from cofactor.data.synthetic import Shape, make
 
-    return like("ml-100k", seed=SEED)
+    return make(Shape(users=3_000, items=400, ratings=100_000, minimum=10), seed=SEED)
 
 
 def _trained(scene: _Scene, invented: "Synthetic", progress: Any) -> "Run":

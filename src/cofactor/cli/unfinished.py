@@ -33,7 +33,7 @@ class Unfinished:
         """Refuse to lose a training that was not finished, or to go on with one that is not there."""
         if resume and not self.exists:
             raise RunError(f"there is nothing to resume: no {self.folder}. Train without --resume.")
-        if self.folder.exists() and not self.exists:
+        if self.folder.exists() and not self._is_ours:
             raise RunError(f"{self.folder} is in the way. Move it, or name another folder with --out.")
         if self.exists and not resume and not force:
             raise RunError(
@@ -44,6 +44,7 @@ class Unfinished:
     @contextmanager
     def kept(self, *, resume: bool) -> Iterator[Path]:
         """Yield the folder; if training stops, say how it goes on, and clear away what holds nothing."""
+        made_runs = not self.folder.parent.exists()
         if not resume:
             self.remove()
         try:
@@ -54,12 +55,23 @@ class Unfinished:
                 print(f"What was done is kept. Go on with: {resuming(self.run)}", file=sys.stderr)
             elif not resume:
                 self.remove()
+                if made_runs and self.folder.parent.exists():
+                    self.folder.parent.rmdir()
             raise
 
     def remove(self) -> None:
-        """Clear the folder away, if it is a training's."""
-        if self.exists:
-            shutil.rmtree(self.folder)
+        """Clear the folder away, if it is a training's and nobody works in it."""
+        from cofactor.federation.session import alone_in
+
+        if self._is_ours:
+            with alone_in(self.folder):
+                shutil.rmtree(self.folder)
+
+    @property
+    def _is_ours(self) -> bool:
+        if not self.folder.is_dir():
+            return False
+        return self.exists or {path.name for path in self.folder.iterdir()} <= {"session.lock"}
 
 
 def resuming(run: Path) -> str:

@@ -1,0 +1,39 @@
+"""What all halves may use."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cofactor.errors import RunError
+from cofactor.federation.halves import array_of, shared_units, weighted_mean
+from tests.federation.making import Off
+
+
+def test_mean_is_weighted_by_those_who_answered() -> None:
+    replies: dict[str, Any] = {"a": np.array([0.0, 4.0], np.float32), "c": np.array([4.0, 0.0], np.float32)}
+    mean = weighted_mean(replies, {"a": 3.0, "b": 100.0, "c": 1.0})
+    assert mean.tolist() == [1.0, 3.0]
+    assert mean.dtype == np.float32
+
+
+def test_mean_of_nobody_is_refused() -> None:
+    with pytest.raises(RunError, match="nobody answered"):
+        weighted_mean({}, {"a": 1.0})
+
+
+def test_array_of_a_message_is_checked_before_it_is_used() -> None:
+    assert array_of(Off(sums=np.zeros((2, 3))), "sums", (2, 3), "north").shape == (2, 3)
+    assert array_of(Off(sums=np.array(3.0)), "sums", (), "north").shape == ()
+    for sums in (np.zeros((3, 2)), np.zeros(6), np.full((2, 3), np.nan), np.full((2, 3), -np.inf)):
+        with pytest.raises(RunError, match="north sent sums"):
+            array_of(Off(sums=sums), "sums", (2, 3), "north")
+    with pytest.raises(RunError, match="north sent colours"):
+        array_of(Off(sums=np.zeros(3)), "colours", (3,), "north")
+
+
+def test_only_users_of_vertical_federations_are_shared() -> None:
+    assert shared_units("vertical", "user")
+    assert not shared_units("vertical", "rating")
+    assert not shared_units("horizontal", "user")
+    assert not shared_units("on-device", "user")

@@ -1,0 +1,154 @@
+"""Recipes know no transport: parties in processes of their own publish the same numbers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cofactor.data.ratings import Scale
+from cofactor.errors import RunError
+from cofactor.factors.bayes import Bayes
+from cofactor.federation.door import COORDINATOR
+from cofactor.federation.drive import Round, Session, drive, farewell
+from cofactor.federation.federation import Federation
+from cofactor.federation.messages import Letter
+from cofactor.federation.party import Party
+from cofactor.federation.run import Run
+from cofactor.federation.transcript import Transcript
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.ledger import Ledger
+from cofactor.recipes.horizontal import HorizontalMF
+from cofactor.recipes.vertical import VerticalMF
+from cofactor.recipes.vertical_taste import VerticalTaste
+from tests.federation.making import BUDGET, Guess, ItemSums, RatingSums, trained
+from tests.federation.subprocess_channel import SubprocessChannel, setups
+
+RECIPES = [
+    "tests.federation.making:ItemSums",
+    "tests.federation.making:RatingSums",
+    "cofactor.recipes.horizontal:HorizontalMF",
+    "cofactor.recipes.vertical:VerticalMF",
+    "cofactor.recipes.vertical_taste:VerticalTaste",
+]
+NAMES = ("north", "south")
+BY_RATING = Budget(epsilon=4.0, delta=1e-6, unit="rating")
+
+
+@pytest.fixture(scope="module")
+def channel() -> Iterator[SubprocessChannel]:
+    with SubprocessChannel(NAMES, recipes=RECIPES) as made:
+        yield made
+
+
+def federation(folder: Path, split: str) -> Federation:
+    """Two files with users, or items, of which each party lacks some."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(4)
+    for k, name in enumerate(NAMES):
+        cells = np.sort(random.choice(12 * 8, 60, replace=False))
+        rows = [(int(cell) // 8 + 2 * k, int(cell) % 8 + k, int(random.integers(1, 6))) for cell in cells]
+        lines = "".join(f"{user},{item},{value}\n" for user, item, value in rows)
+        (folder / f"{name}.csv").write_text("user,item,rating\n" + lines)
+    parties = [Party.from_csv(folder / f"{name}.csv", scale=Scale(1, 5)) for name in NAMES]
+    made: Federation = getattr(Federation, split)(parties)
+    return made
+
+
+def over_pipes(
+    channel: SubprocessChannel, recipe: Any, joined: Federation, budget: Budget | None, **more: Any
+) -> tuple[Any, dict[str, dict[str, Any]], Session]:
+    settled = recipe.settled(joined.facts, budget)
+    channel.begin(setups(joined, settled, budget, session="s", insecure=5, **more))
+    session = Session(name="s", kinds=settled.messages, transcript=Transcript.create(None, session="s"))
+    coordinator = settled.coordinator(joined.facts, 0)
+    rounds: list[Round] = []
+    drive(coordinator, channel, session, rounds.append)
+    models = channel.finish(farewell(coordinator, session, channel.parties))
+    return coordinator.published(), models, session
+
+
+CASES: dict[str, tuple[Any, Budget | None]] = {
+    "toy": (ItemSums(), BUDGET),
+    "toy, summed": (ItemSums(summed=True), BUDGET),
+    "toy, vertical": (RatingSums(), BY_RATING),
+    "toy, not private": (ItemSums(), None),
+}
+REAL: dict[str, tuple[Any, Budget | None]] = {
+    "HorizontalMF": (
+        HorizontalMF(factors=2, rounds=2, local_steps=2, home=Bayes(factors=1, epochs=2)),
+        BUDGET,
+    ),
+    "VerticalMF": (VerticalMF(factors=2, rounds=2, local_steps=2), BY_RATING),
+    "VerticalTaste": (VerticalTaste(publish=True, home=Bayes(factors=1, epochs=2)), BY_RATING),
+}
+
+
+def check_same(recipe: Any, budget: Budget | None, channel: SubprocessChannel, folder: Path) -> None:
+    run: Run = trained(recipe, federation(folder / "one", recipe.split), budget=budget)
+    published, models, session = over_pipes(
+        channel, recipe, federation(folder / "other", recipe.split), budget
+    )
+    for name in ("item_bias", "user_vectors", "item_vectors", "item_ids"):
+        if run.model is None:
+            assert published is None
+            continue
+        assert np.array_equal(getattr(run.model, name), getattr(published, name)), name
+    for party, home in run.homes.items():
+        for name, array in models[party].items():
+            assert np.array_equal(getattr(home, name), array), (party, name)
+    assert run.together is not None
+    mine = [sent.bytes for sent in session.transcript.sent]
+    assert len(mine) == len(run.together.transcript.splitlines()) - 1
+    for party in NAMES if budget is not None else ():
+        charged = [
+            len(Ledger.open(folder / place / f"{party}.csv.ledger").entries) for place in ("one", "other")
+        ]
+        assert charged[0] == charged[1] > 0
+
+
+@pytest.mark.parametrize(("recipe", "budget"), CASES.values(), ids=CASES)
+def test_parties_in_processes_of_their_own_publish_the_same_numbers(
+    recipe: Any, budget: Budget | None, channel: SubprocessChannel, tmp_path: Path
+) -> None:
+    check_same(recipe, budget, channel, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("recipe", "budget"), REAL.values(), ids=REAL)
+def test_real_recipes_publish_the_same_numbers_over_pipes(
+    recipe: Any, budget: Budget | None, channel: SubprocessChannel, tmp_path: Path
+) -> None:
+    check_same(recipe, budget, channel, tmp_path)
+
+
+def test_error_at_a_party_comes_back_with_its_words(channel: SubprocessChannel, tmp_path: Path) -> None:
+    joined = federation(tmp_path / "x", "horizontal")
+    settled = ItemSums().settled(joined.facts, BUDGET)
+    channel.begin(setups(joined, settled, BUDGET, session="s"))
+    other = Letter(session="t", round=1, sender=COORDINATOR, body=Guess(mean=np.zeros(9)))
+    with pytest.raises(RunError, match="north: north: a letter of another session"):
+        channel.ask(1, other.to_bytes())
+
+
+def test_party_that_was_killed_sends_the_same_bytes_when_it_is_back(
+    channel: SubprocessChannel, tmp_path: Path
+) -> None:
+    joined = federation(tmp_path / "x", "horizontal")
+    settled = ItemSums().settled(joined.facts, BUDGET)
+    told = setups(joined, settled, BUDGET, session="s", folder=tmp_path)
+    channel.begin(told)
+    question = Letter(session="s", round=1, sender=COORDINATOR, body=Guess(mean=np.full(9, 3.0))).to_bytes()
+    first = channel.ask(1, question)
+    channel.kill("north")
+    channel.begin(told)
+    assert channel.ask(1, question) == first
+    assert not first.missing
+    # Where the stored answer is gone, too, the round is lost: it is not made again.
+    (tmp_path / "north.npz").unlink()
+    channel.begin(told)
+    again = channel.ask(1, question)
+    assert again.lost == {"north"}
+    assert again.by_party == {"south": first.by_party["south"]}
+    assert len(Ledger.open(tmp_path / "x" / "north.csv.ledger").entries) == 1

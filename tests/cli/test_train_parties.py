@@ -330,3 +330,15 @@ def test_json_is_all_that_is_printed(folder: Path, cofactor: Command) -> None:
     assert done.err == ""
     assert json.loads(done.out)["scores"] == {}
     assert set(done.json["parties"]) == {"books", "films", "music"}
+
+
+def test_delta_that_follows_from_the_data_is_the_run_s(
+    folder: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tiny(budget: Budget, facts: Facts, asked: BudgetWish) -> Budget:
+        assert (facts.rating_count, asked.delta) == (1_200, None)
+        return replace(budget, delta=1e-8)
+
+    monkeypatch.setattr("cofactor.cli.choose.with_usual_delta", tiny)
+    assert cofactor("train", *SERVICES, *STEPS, "--out", "run").code == 0
+    assert read_facts("run")["guarantee"]["delta"] == 1e-8

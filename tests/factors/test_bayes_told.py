@@ -9,9 +9,10 @@ from cofactor.errors import DataError
 from cofactor.factors.bayes import Bayes
 from cofactor.factors.bayes_known import Known
 from cofactor.factors.bayes_steps import Items, user_step
-from cofactor.factors.bayes_told import Told
+from cofactor.factors.bayes_told import Evidence, Told
 from cofactor.factors.team import Team
 
+Matrix = NDArray[np.float64]
 USERS, ITEMS = 300, 20
 BAYES = Bayes(factors=2, epochs=3, threads=1)
 
@@ -27,18 +28,20 @@ def ratings() -> Ratings:
     )  # fmt: skip
 
 
-def some_told(count: int = 2, width: int = 3, users: int = USERS) -> Told:
+def told_of(combinations: Matrix, precision: Matrix, information: Matrix) -> Told:
+    return Told(combinations, len(information), lambda users: Evidence(precision[users], information[users]))
+
+
+def some_evidence() -> Evidence:
     random = np.random.default_rng(2)
-    roots = random.normal(size=(users, count, count))
-    return Told(
-        random.normal(size=(count, width)),
-        roots @ roots.transpose(0, 2, 1),
-        random.normal(size=(users, count)),
-    )
+    roots = random.normal(size=(USERS, 2, 2))
+    return Evidence(roots @ roots.transpose(0, 2, 1), random.normal(size=(USERS, 2)))
 
 
 def test_what_is_told_counts_beside_a_users_ratings(ratings: Ratings) -> None:
-    random, told, by_user = np.random.default_rng(3), some_told(), ratings.by_user
+    random, by_user, evidence = np.random.default_rng(3), ratings.by_user, some_evidence()
+    combinations = random.normal(size=(2, 3))
+    told = told_of(combinations, *evidence)
     items = Items(np.zeros(ITEMS), random.normal(size=(ITEMS, 5)), random.uniform(0.1, 1, ITEMS))
     with Team(2) as team:
         tastes, _ = user_step(by_user, by_user.values, items, np.eye(5), 0.7, team, told)
@@ -46,14 +49,16 @@ def test_what_is_told_counts_beside_a_users_ratings(ratings: Ratings) -> None:
         part = slice(by_user.ptr[user], by_user.ptr[user + 1])
         x = items.vectors[by_user.index[part]]
         weighted = x / (0.7 + items.variance[by_user.index[part], None])
-        lift = np.column_stack([told.combinations, np.zeros((2, 2))])
-        precision = weighted.T @ x + np.eye(5) + lift.T @ told.precision[user] @ lift
-        mean = np.linalg.solve(precision, weighted.T @ by_user.values[part] + lift.T @ told.information[user])
+        lift = np.column_stack([combinations, np.zeros((2, 2))])
+        precision = weighted.T @ x + np.eye(5) + lift.T @ evidence.precision[user] @ lift
+        mean = np.linalg.solve(
+            precision, weighted.T @ by_user.values[part] + lift.T @ evidence.information[user]
+        )
         np.testing.assert_allclose(tastes.means[user], mean, rtol=1e-4, atol=1e-5)
 
 
 def test_nothing_told_changes_nothing(ratings: Ratings) -> None:
-    nothing = Told(np.ones((1, 3)), np.zeros((USERS, 1, 1)), np.zeros((USERS, 1)))
+    nothing = told_of(np.ones((1, 3)), np.zeros((USERS, 1, 1)), np.zeros((USERS, 1)))
     np.testing.assert_array_equal(
         BAYES.learn(ratings, told=nothing).model.user_vectors, BAYES.fit(ratings).user_vectors
     )
@@ -62,7 +67,7 @@ def test_nothing_told_changes_nothing(ratings: Ratings) -> None:
 def test_a_user_without_ratings_is_what_others_tell(ratings: Ratings) -> None:
     generous = np.zeros((USERS, 1))
     generous[-1] = 1e3 * 0.7
-    told = Told(np.array([[1.0, 0, 0]]), np.full((USERS, 1, 1), 1e3), generous)
+    told = told_of(np.array([[1.0, 0, 0]]), np.full((USERS, 1, 1), 1e3), generous)
     model = BAYES.learn(ratings, told=told).model
     items = list(range(ITEMS))
     gap = np.asarray(model.predict(USERS - 1, items)) - np.asarray(model.predict(USERS - 2, items))
@@ -86,25 +91,18 @@ def test_beliefs_about_other_items_are_refused(ratings: Ratings) -> None:
 
 
 def test_what_is_told_about_others_is_refused(ratings: Ratings) -> None:
+    evidence = some_evidence()
     with pytest.raises(DataError, match="about 299 users and 3 coordinates; the model has 300 and 3"):
-        BAYES.learn(ratings, told=some_told(users=299))
+        BAYES.learn(ratings, told=told_of(np.ones((2, 3)), evidence.precision[1:], evidence.information[1:]))
     with pytest.raises(DataError, match="300 users and 4 coordinates"):
-        BAYES.learn(ratings, told=some_told(width=4))
+        BAYES.learn(ratings, told=told_of(np.ones((2, 4)), *evidence))
 
 
-@pytest.mark.parametrize(
-    ("precision", "information", "message"),
-    [
-        (np.zeros((3, 1, 1)), np.zeros((2, 1)), "a matrix and a row for each user"),
-        (np.zeros((3, 2, 2)), np.zeros((3, 1)), "a matrix and a row for each user"),
-        (np.full((3, 1, 1), np.inf), np.zeros((3, 1)), "finite numbers"),
-    ],
-)
-def test_what_is_told_must_fit_together(
-    precision: NDArray[np.float64], information: NDArray[np.float64], message: str
-) -> None:
-    with pytest.raises(DataError, match=message):
-        Told(np.ones((1, 3)), precision, information)
+def test_numbers_that_are_none_are_refused(ratings: Ratings) -> None:
+    evidence = some_evidence()
+    evidence.information[USERS - 1, 0] = np.nan
+    with pytest.raises(DataError, match="must be finite numbers"):
+        BAYES.learn(ratings, told=told_of(np.ones((2, 3)), *evidence))
 
 
 def test_items_elsewhere_are_described_as_those_at_home(ratings: Ratings) -> None:

@@ -115,5 +115,5 @@ def test_scaled_schedule_keeps_the_rounds_of_its_releases() -> None:
 
 @pytest.mark.parametrize("rounds", [0, -1, 1.5, True])
 def test_release_in_no_round_is_refused(rounds: Any) -> None:
-    with pytest.raises(ConfigError, match="^rounds must be"):
+    with pytest.raises(ConfigError, match=r"^rounds must be"):
         replace(BIASES, rounds=rounds)

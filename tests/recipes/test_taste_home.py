@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.data.split import by_fraction
 from cofactor.factors.bayes import Bayes
-from cofactor.factors.bayes_told import Told
+from cofactor.factors.bayes_told import Evidence, Told
 from cofactor.factors.model import Factors
 from cofactor.recipes.taste_home import MISMATCHES, fit_at_home
 
@@ -29,10 +29,13 @@ def make_ratings(each: int, users: int = USERS) -> tuple[Ratings, NDArray[np.flo
 
 
 def said(levels: NDArray[np.float64], precision: float) -> Told:
-    """The others say how generous each user is: about 1, popularity and bias, only the first."""
-    return Told(
-        np.array([[1.0, 0.0, 0.0]]), np.full((len(levels), 1, 1), precision), precision * levels[:, None]
-    )
+    """The others say how generous each user is: of 1, popularity and bias, it is about the first."""
+
+    def about(users: slice) -> Evidence:
+        part = levels[users, None]
+        return Evidence(np.full((len(part), 1, 1), precision), precision * part)
+
+    return Told(np.array([[1.0, 0.0, 0.0]]), len(levels), about)
 
 
 def error(model: Factors, test: Ratings) -> float:

@@ -41,7 +41,8 @@ def test_what_is_told_is_each_users_regression_of_the_model(width: int) -> None:
     moments = some_moments(directions)
     random = np.random.default_rng(4)
     noisy = exact_messages(directions, 20, 12) + random.normal(0, noise, (20, 2 * width))
-    found = told_by_others(noisy, directions, moments, noise, mismatch)
+    told_all = told_by_others(noisy, directions, moments, noise, mismatch)
+    found = told_all.about(slice(0, 20))
     sums, told = parts(noisy)
     for user in range(20):
         count = max(sums[user, 0] / LEVEL, 0.0)
@@ -57,7 +58,8 @@ def test_what_is_told_is_each_users_regression_of_the_model(width: int) -> None:
         np.testing.assert_allclose(found.precision[user], PASSES * weighted @ gathered, atol=1e-9)
         np.testing.assert_allclose(found.information[user], weighted @ told[user], atol=1e-9)
     expected = np.linalg.solve(moments.products, moments.known)
-    np.testing.assert_allclose(found.combinations, expected, rtol=1e-5)
+    np.testing.assert_allclose(told_all.combinations, expected, rtol=1e-5)
+    np.testing.assert_allclose(told_all.about(slice(5, 9)).precision, found.precision[5:9])
 
 
 def test_moments_are_means_and_variances_over_ratings() -> None:
@@ -82,7 +84,7 @@ def test_the_mismatch_limits_how_much_is_believed(width: int) -> None:
     directions = some_directions(width)
     clear = exact_messages(directions, 10, 50)
     told = told_by_others(clear, directions, some_moments(directions), 0.01, mismatch=0.5)
-    assert np.linalg.eigvalsh(told.precision).max() <= 1 / 0.5 + 1e-9
+    assert np.linalg.eigvalsh(told.about(slice(0, 10)).precision).max() <= 1 / 0.5 + 1e-9
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -90,7 +92,9 @@ def test_noise_makes_everything_less_believable_and_nothing_impossible(width: in
     directions = some_directions(width)
     moments, clear = some_moments(directions), exact_messages(directions, 10, 30)
     believed = [
-        np.linalg.eigvalsh(told_by_others(clear, directions, moments, noise, 0.05).precision)
+        np.linalg.eigvalsh(
+            told_by_others(clear, directions, moments, noise, 0.05).about(slice(0, 10)).precision
+        )
         for noise in (0.0, 1.0, 10.0, 1000.0)
     ]
     assert all(np.all(each > -1e-9) for each in believed)
@@ -103,8 +107,8 @@ def test_noise_makes_everything_less_believable_and_nothing_impossible(width: in
 def test_of_users_without_ratings_elsewhere_nothing_is_told(width: int) -> None:
     directions = some_directions(width)
     told = told_by_others(np.zeros((3, 2 * width)), directions, some_moments(directions), 0.0, 0.05)
-    np.testing.assert_allclose(told.precision, 0, atol=1e-9)
-    np.testing.assert_allclose(told.information, 0, atol=1e-9)
+    for numbers in told.about(slice(0, 3)):
+        np.testing.assert_allclose(numbers, 0, atol=1e-9)
 
 
 def test_a_generous_user_is_told_to_be_generous() -> None:
@@ -113,5 +117,6 @@ def test_a_generous_user_is_told_to_be_generous() -> None:
     messages = np.array([[COUNT_WEIGHT * LEVEL * 100, 0.3 * LEVEL * 100]])  # 100 ratings, 0.3 above the mean
     told = told_by_others(messages, directions, moments, 0.1, 0.0)
     level = told.combinations[:, 0]
-    taste = float(told.information[0] @ level) / float(level @ told.precision[0] @ level)
+    precision, information = told.about(slice(0, 1))
+    taste = float(information[0] @ level) / float(level @ precision[0] @ level)
     assert taste == pytest.approx(0.3 / PASSES, rel=1e-6)

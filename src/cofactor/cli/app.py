@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cofactor.cli import budget, compare, data, demo, doctor, plan, recommend, show, train, verify
+from cofactor.cli import budget, compare, data, demo, doctor, plan, recommend, reproduce, show, train, verify
 
 app = typer.Typer(
     name="cofactor",
@@ -41,5 +41,6 @@ app.command()(compare.compare)
 app.command()(verify.verify)
 app.command()(recommend.recommend)
 app.command()(budget.budget)
+app.command()(reproduce.reproduce)
 app.command()(doctor.doctor)
 app.add_typer(data.app, name="data")

@@ -9,6 +9,7 @@ import typer
 from cofactor.cli import options
 from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.outcome import as_object, print_comparison, print_guarantee, print_next, readable, size_of
+from cofactor.cli.parties import dealt
 from cofactor.cli.text import ProgressLine, print_json, print_line
 from cofactor.errors import RunError
 
@@ -28,15 +29,16 @@ class _Scene:
     """One federation to show."""
 
     split: "Split"
-    parties: int
-    epsilon: float
+    skew: float
+    """How different in size the parties are."""
     story: str
 
 
 SCENES = (
-    _Scene("horizontal", 10, 4.0, "Ten shops with different customers; each customer is protected."),
-    _Scene("vertical", 5, 4.0, "Five services with the same customers; each rating is protected."),
+    _Scene("horizontal", 1.5, "Five shops, large and small, with different customers, each protected."),
+    _Scene("vertical", 0.0, "Five services with the same customers, whose ratings are protected one by one."),
 )
+PARTIES, EPSILON = 5, 4.0
 
 
 def demo(
@@ -74,7 +76,7 @@ def made() -> "Synthetic":
     """Make ratings up."""
     from cofactor.data.synthetic import Shape, make
 
-    return make(Shape(users=3_000, items=400, ratings=100_000, minimum=10), seed=SEED)
+    return make(Shape(users=6_000, items=400, ratings=120_000, minimum=8), seed=SEED)
 
 
 def _trained(scene: _Scene, invented: "Synthetic", progress: Any) -> "Run":
@@ -85,7 +87,7 @@ def _trained(scene: _Scene, invented: "Synthetic", progress: Any) -> "Run":
 
     training, test = _federations(scene, invented)
     unit = USUAL_UNIT[scene.split]
-    budget = Budget(epsilon=scene.epsilon, delta=1e-6, unit=unit)
+    budget = Budget(epsilon=EPSILON, delta=1e-6, unit=unit)
     run = train(recommended(scene.split, unit), training, budget=budget, seed=SEED, progress=progress)
     run = run.with_scores(compare(run, training, test).as_dict())
     titles = dict(zip(invented.ratings.item_ids.tolist(), invented.item_titles.tolist(), strict=True))
@@ -94,25 +96,14 @@ def _trained(scene: _Scene, invented: "Synthetic", progress: Any) -> "Run":
 
 def _federations(scene: _Scene, invented: "Synthetic") -> "tuple[Federation, Federation]":
     """Deal the ratings out, those for testing as those for training."""
-    from cofactor.data import partition
     from cofactor.data.split import by_fraction
-    from cofactor.federation.federation import Federation
-    from cofactor.federation.party import Party
 
-    deal = partition.horizontal if scene.split == "horizontal" else partition.vertical
-    join = Federation.horizontal if scene.split == "horizontal" else Federation.vertical
-    both = [
-        join(
-            [
-                Party(name=f"party-{number}", ratings=part)
-                for number, part in enumerate(deal(ratings, scene.parties, seed=SEED), 1)
-            ],
-            scale=invented.ratings.scale,
-            simulated=True,
-        )
-        for ratings in by_fraction(invented.ratings, test=0.1, seed=SEED)
-    ]
-    return both[0], both[1]
+    ratings = invented.ratings
+    train, test = (
+        dealt(part, scene.split, PARTIES, seed=SEED, scale=ratings.scale, skew=scene.skew)
+        for part in by_fraction(ratings, test=0.1, seed=SEED)
+    )
+    return train, test
 
 
 def _tell(scene: _Scene, run: "Run", folder: Path) -> None:

@@ -1,5 +1,7 @@
 """From files to the two parts of a federation, for training and for testing."""
 
+import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from cofactor.config import one_of
 from cofactor.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from cofactor.data.ratings import Ratings
+    from cofactor.data.ratings import Ratings, Scale
     from cofactor.data.tables import Table
     from cofactor.federation.federation import Federation
     from cofactor.federation.halves import Split
@@ -61,42 +63,66 @@ class Gathering:
     def parts(self, reading: Reading) -> "tuple[Federation, Federation | None]":
         """Read the files; returns what to train on and what to test on."""
         if len(self.files) > 1:
-            whole = self._federation([_party(*named, reading) for named in self._named()], reading)
+            whole = joined(self.split, [_party(*each, reading) for each in self._named()], reading.scale)
             fraction = self.test_fraction
             return (whole, None) if fraction is None else whole.split(fraction, seed=self.seed)
         train, test = split_off(reading.ratings(self.files[0]), self.test_fraction, self.seed)
         return self._dealt(train, reading), None if test is None else self._dealt(test, reading)
 
-    def _federation(self, parties: "list[Party]", reading: Reading, **more: Any) -> "Federation":
-        from cofactor.federation.federation import Federation
-
-        make = Federation.horizontal if self.split == "horizontal" else Federation.vertical
-        return make(parties, scale=scale_of(reading.scale), **more)
-
     def _dealt(self, ratings: "Ratings", reading: Reading) -> "Federation":
-        """Deal ratings out to make-believe parties; the same seed deals both parts of a split alike."""
-        from cofactor.data import partition
         from cofactor.federation.federation import Federation
-        from cofactor.federation.party import Party
 
+        scale = scale_of(reading.scale)
         if self.split == "on-device":
-            return Federation.on_device(ratings, scale=scale_of(reading.scale))
+            return Federation.on_device(ratings, scale=scale)
         assert self.parties is not None
-        deal = partition.horizontal if self.split == "horizontal" else partition.vertical
-        named = enumerate(deal(ratings, self.parties, seed=self.seed), 1)
-        parties = [Party(name=f"party-{number}", ratings=part) for number, part in named]
-        return self._federation(parties, reading, simulated=True)
+        return dealt(ratings, self.split, self.parties, seed=self.seed, scale=scale)
 
     def _named(self) -> list[tuple[Path, str | None]]:
         """Name parties after their files, and after the folders, too, where files are called the same."""
         for path, count in Counter(file.resolve() for file in self.files).items():
             if count > 1:
                 raise ConfigError(f"{path.name} is named {count} times. Name each party's file once.")
-        alike = Counter(file.name.split(".")[0] for file in self.files)
+        stems = [file.name.split(".")[0] for file in self.files]
         return [
-            (file, None if alike[(stem := file.name.split(".")[0])] == 1 else f"{file.parent.name}-{stem}")
-            for file in self.files
+            (file, None if stems.count(stem) == 1 else _plain_name(f"{file.resolve().parent.name}-{stem}"))
+            for file, stem in zip(self.files, stems, strict=True)
         ]
+
+
+def _plain_name(text: str) -> str:
+    """Put a dash where a party's name may not have a letter."""
+    return re.sub(r"[^\w. -]", "-", text, flags=re.ASCII).lstrip("-. ")
+
+
+def joined(split: "Split", parties: "list[Party]", scale: str | None) -> "Federation":
+    """Bring parties together."""
+    from cofactor.federation.federation import Federation
+
+    make = Federation.horizontal if split == "horizontal" else Federation.vertical
+    return make(parties, scale=scale_of(scale))
+
+
+def dealt(
+    ratings: "Ratings",
+    split: "Split",
+    parties: int,
+    *,
+    seed: int,
+    scale: "Scale | None" = None,
+    skew: float = 0.0,
+) -> "Federation":
+    """Deal ratings out to make-believe parties; the same seed deals both parts of a split alike."""
+    from cofactor.data import partition
+    from cofactor.federation.federation import Federation
+    from cofactor.federation.party import Party
+
+    horizontal = split == "horizontal"
+    deal = partition.horizontal if horizontal else partition.vertical
+    make = Federation.horizontal if horizontal else Federation.vertical
+    parts = enumerate(deal(ratings, parties, seed=seed, skew=skew), 1)
+    named = [Party(name=f"party-{number}", ratings=part) for number, part in parts]
+    return make(named, scale=scale, simulated=True)
 
 
 def _party(file: Path, name: str | None, reading: Reading) -> "Party":
@@ -114,8 +140,6 @@ def split_off(ratings: "Ratings", fraction: float | None, seed: int) -> "tuple[R
 
 def item_table(file: Path, items: Path | None) -> "Table | None":
     """Read the table of items, or the one beside the ratings if there is one that can be read."""
-    import sys
-
     from cofactor.data.tables import items_beside, read_items
 
     if items is not None:

@@ -52,25 +52,41 @@ def _print(made: "Reproduction") -> None:
         f"{data['users']:,} users of {data['items']:,} items, {data['scale']}; {made.measure}, "
         f"{made.seconds:.0f} s"
     )
-    columns = ("row", "column", "paper", "ours", "95% interval", "epsilon", "note")
-    print_table(columns, [_cells(row.name, row.column, row) for row in made.rows])
+    for panel in dict.fromkeys(row.panel for row in made.rows):
+        _print_panel(panel, [row for row in made.rows if row.panel == panel])
     if made.baselines:
-        print_table(columns, [_cells(name, "", one) for name, one in made.baselines.items()])
+        rows = [(name, _number(one), one.note) for name, one in made.baselines.items()]
+        print_table(("baseline", made.measure, "note"), rows)
     for sentence in made.findings:
         print_line(f"- {sentence}")
 
 
-def _cells(name: str, column: str, row: "Row | Baseline") -> tuple[object, ...]:
-    from cofactor.privacy.figures import rounded_up
+def _print_panel(panel: str, rows: "list[Row]") -> None:
+    """Print one line of the figure a row; the half of its interval stands behind a number."""
+    columns = list(dict.fromkeys(row.column for row in rows))
+    by_line: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_line.setdefault(row.line, {})[row.column] = row
+    cells = [
+        (line, *(_number(own[column]) if column in own else "" for column in columns))
+        for line, own in by_line.items()
+    ]
+    print_table(("", *columns), cells, title=panel)
+    for note, about in _notes(rows).items():
+        print_line(f"  {about}: {note}")
 
-    epsilon = getattr(row, "epsilon", None)
-    interval = "" if row.low is None or row.high is None else f"{row.low:.4f} to {row.high:.4f}"
-    return (
-        name,
-        column,
-        "-" if row.paper is None else f"{row.paper:g}",
-        "-" if row.ours is None else f"{row.ours:.4f}",
-        interval,
-        "-" if epsilon is None else rounded_up(epsilon),
-        row.note,
-    )
+
+def _notes(rows: "list[Row]") -> dict[str, str]:
+    """Return each note once, with what it is about; nothing if it is about all."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.note:
+            found.setdefault(row.note, []).append(f"{row.line}, {row.column}")
+    return {note: "all" if len(about) == len(rows) else "; ".join(about) for note, about in found.items()}
+
+
+def _number(row: "Row | Baseline") -> str:
+    ours = "-" if row.ours is None else f"{row.ours:.3f}"
+    if row.low is not None and row.high is not None:
+        ours += f" +- {(row.high - row.low) / 2:.3f}"
+    return ours if row.paper is None else f"{ours} (paper {row.paper:g})"

@@ -126,7 +126,8 @@ def _federation_of(together: Mapping[str, Any], scale: str, anew: FederationWish
 def options_of(part: Any) -> list[str]:
     """Name the options that say something."""
     named = {each.name: getattr(part, each.name) for each in fields(part) if each.name != "numbers"}
-    given = [name for name, value in {**named, **getattr(part, "numbers", {})}.items() if value]
+    said = {**named, **getattr(part, "numbers", {})}
+    given = [name for name, value in said.items() if value is not None and value is not False and value != ""]
     return [f"--{name.replace('_', '-')}" for name in given]
 
 

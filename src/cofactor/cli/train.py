@@ -171,7 +171,8 @@ class _Task:
         with interrupted_between_steps(self.progress) as progress:
             run = run_recipe(chosen, train_part, features=known, seed=self.wish.seed, progress=progress)
         run = run.with_titles({} if table is None else table.titles())
-        return self._saved(run, train_part, test_part)
+        run.save(self.folder, overwrite=self.force)
+        return self._measured(run, train_part, test_part)
 
     def train_parties(self, *, resume: bool) -> "Run":
         """Let parties train together."""
@@ -200,9 +201,10 @@ class _Task:
             budget = choose.with_usual_delta(budget, train_part.facts, self.wish.budget)
         with unfinished.kept(resume=resume) as folder, interrupted_between_steps(self.progress) as progress:
             run = self._trained(recipe, train_part, budget, folder, progress)
-        run = self._saved(run.with_titles({} if table is None else table.titles()), train_part, test_part)
+        run = run.with_titles({} if table is None else table.titles())
+        run.save(self.folder, overwrite=self.force)
         unfinished.remove()
-        return run
+        return self._measured(run, train_part, test_part)
 
     def _trained(
         self, recipe: Any, federation: "Federation", budget: "Budget | None", folder: Path, progress: Any
@@ -222,19 +224,19 @@ class _Task:
         except BudgetExceeded as error:
             raise BudgetExceeded(f"{error} {_what_is_left(federation, budget)}") from None
 
-    def _saved(
+    def _measured(
         self,
         run: "Run",
         train_part: "Ratings | Federation",
         test_part: "Ratings | Federation | None",
     ) -> "Run":
+        """Add scores to a run that is saved already: trouble with measuring must not cost the training."""
         from cofactor.evaluate.compare import compare
 
-        run.save(self.folder, overwrite=self.force)
-        if test_part is not None:
-            # Saved before, so that trouble with measuring does not cost the training.
-            run = run.with_scores(compare(run, train_part, test_part).as_dict())
-            run.save(self.folder, overwrite=True)
+        if test_part is None:
+            return run
+        run = run.with_scores(compare(run, train_part, test_part).as_dict())
+        run.save(self.folder, overwrite=True)
         return run
 
 

@@ -80,8 +80,9 @@ class Bayes:
     ) -> "Learned":
         """Fit the model and keep what it believes.
 
-        `told` is evidence about the users beside their ratings. `start` is what an earlier fit believed
-        about the same items: it is improved for `epochs` epochs more, and the seed plays no part.
+        `told` is evidence about the users beside their ratings; `fold_in` and `Posterior`, which look at a
+        user's ratings only, know nothing of it. `start` is what an earlier fit believed about the same
+        items: it is improved for `epochs` epochs more, and the seed plays no part.
         """
         data = _Data.of(ratings)
         known = Known.of(ratings, features, self.factors)

@@ -7,9 +7,9 @@ from html import escape
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5d3a9b", "#555555")
 """Told apart by colour-blind readers, too (Okabe and Ito, two of our own)."""
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _RIGHT = 470, 330, 62, 34, 46, 14
-"""Of a panel, and of the space around its frame."""
-_HEAD, _LEGEND_LINE, _PER_ROW = 40, 20, 2
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _RIGHT = 520, 330, 62, 34, 46, 118
+"""Of a panel, and of the space around its frame; levels are named at the right."""
+_HEAD, _LEGEND_LINE, _PER_ROW, _MARGIN = 40, 20, 2, 14
 _FONT = "font-family='Helvetica, Arial, sans-serif'"
 _GREY = "#6b6b6b"
 
@@ -69,16 +69,21 @@ class Chart:
         return "\n".join([*parts, "</svg>\n"])
 
     def _panel(self, panel: Panel, names: list[str]) -> list[str]:
-        frame = _Frame.around(panel)
+        frame = _Frame.around(panel, from_zero=not self.joined)
         parts = [
             _text(_LEFT, _TOP - 12, panel.title, weight="bold"),
             *frame.axes(panel.columns, self.measure),
         ]
-        for name, y in panel.levels.items():
-            if frame.low <= y <= frame.high:
-                parts += frame.level(name, y)
-        for name, points in panel.lines.items():
-            parts += frame.line(points, panel.columns, names.index(name), joined=self.joined)
+        parts += frame.levels(panel.levels)
+        for number, (name, points) in enumerate(panel.lines.items()):
+            # Lines stand a little beside each other, so that their error bars do not hide each other.
+            aside = (number - (len(panel.lines) - 1) / 2) * min(8.0, 0.6 * frame.slot / len(panel.lines))
+            placed = [
+                (frame.x(place) + aside, points[column])
+                for place, column in enumerate(panel.columns)
+                if column in points
+            ]
+            parts += frame.line(placed, names.index(name), joined=self.joined)
         return parts
 
 
@@ -92,10 +97,10 @@ class _Frame:
     count: int
 
     @classmethod
-    def around(cls, panel: Panel) -> "_Frame":
+    def around(cls, panel: Panel, *, from_zero: bool) -> "_Frame":
         points = [point for line in panel.lines.values() for point in line.values()]
         ends = [y for point in points for y in (point.y, point.low, point.high) if y is not None] or [0, 1]
-        low, high = min(ends), max(ends)
+        low, high = min([0.0, *ends] if from_zero else ends), max(ends)
         room = 0.5 * (high - low) or 0.1 * abs(high) or 1.0
         near = [y for y in panel.levels.values() if low - room <= y <= high + room]
         low, high = min([low, *near]), max([high, *near])
@@ -104,9 +109,12 @@ class _Frame:
             math.floor(low / step) * step, math.ceil(high / step) * step or step, step, len(panel.columns)
         )
 
+    @property
+    def slot(self) -> float:
+        return (_WIDTH - _LEFT - _RIGHT) / max(self.count, 1)
+
     def x(self, place: int) -> float:
-        inner = _WIDTH - _LEFT - _RIGHT
-        return _LEFT + inner * (place + 0.5) / max(self.count, 1)
+        return _LEFT + self.slot * (place + 0.5)
 
     def y(self, value: float) -> float:
         inner = _HEIGHT - _TOP - _BOTTOM
@@ -132,20 +140,19 @@ class _Frame:
         turned = f"transform='rotate(-90 16 {middle:.1f})'"
         return [*parts, _text(16, middle, measure, anchor="middle", more=turned)]
 
-    def level(self, name: str, value: float) -> list[str]:
-        y, right = self.y(value), _WIDTH - _RIGHT
-        return [
-            _stroke(_LEFT, y, right, y, _GREY, more="stroke-dasharray='5 4'"),
-            _text(right - 3, y - 4, name, anchor="end", colour=_GREY, size=11),
-        ]
+    def levels(self, levels: dict[str, float]) -> list[str]:
+        """Draw levels, and their names beside them without overlap, from the top."""
+        parts, right, last = [], _WIDTH - _RIGHT, -math.inf
+        for name, value in sorted(levels.items(), key=lambda each: -each[1]):
+            if self.low <= value <= self.high:
+                y = self.y(value)
+                last = max(y + 4, last + 12)
+                parts.append(_stroke(_LEFT, y, right, y, _GREY, more="stroke-dasharray='5 4'"))
+                parts.append(_text(right + 5, last, name, colour=_GREY, size=11))
+        return parts
 
-    def line(self, points: dict[str, Point], columns: Sequence[str], kind: int, *, joined: bool) -> list[str]:
+    def line(self, placed: Sequence[tuple[float, Point]], kind: int, *, joined: bool) -> list[str]:
         colour = _COLOURS[kind % len(_COLOURS)]
-        # Lines stand a little beside each other, so that their error bars do not.
-        aside = ((kind % 7) - 3) * 2.5
-        placed = [
-            (self.x(at) + aside, points[column]) for at, column in enumerate(columns) if column in points
-        ]
         parts = []
         if joined and len(placed) > 1:
             path = " ".join(f"{x:.1f},{self.y(point.y):.1f}" for x, point in placed)
@@ -160,9 +167,9 @@ class _Frame:
 
 
 def _legend(names: Sequence[str], columns: int, width: float, top: float, *, joined: bool) -> list[str]:
-    parts, each = [], (width - 2 * _RIGHT) / columns
+    parts, each = [], (width - 2 * _MARGIN) / columns
     for number, name in enumerate(names):
-        x = _RIGHT + 10 + (number % columns) * each
+        x = _MARGIN + 10 + (number % columns) * each
         y = top + (number // columns) * _LEGEND_LINE
         colour = _COLOURS[number % len(_COLOURS)]
         if joined:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cofactor.papers.chart import Chart, Panel, Point
 from cofactor.papers.results import ANY_EPSILON, Reproduction, Row
 
-_LEVELS = {"global_mean": "global mean", "user_mean": "user mean", "bias": "biases, not private"}
+_LEVELS = {"global_mean": "global mean", "user_mean": "user mean", "bias": "biases"}
 """Baselines that are drawn, and what they are called."""
 
 

@@ -16,7 +16,7 @@ from cofactor.recipes.horizontal import HorizontalMF
 PRETRAIN, BOTH = "pretrain-U", "train-both"
 PUBLISHED, SYNCHRONOUS = "HFL-SGDMF", "HFL-synSGD"
 BEFORE, AFTER = "before fine-tuning", "after fine-tuning"
-LOCAL_SGD, LOCAL_BAYES = "local SGD, not private", "local home model, not private"
+LOCAL_SGD, LOCAL_BAYES = "local SGD", "local Bayes"
 
 _PARTIES = (2, 5, 10, 20, 40)
 _EPSILON = 10.0
@@ -76,6 +76,7 @@ def figure9(material: Material, effort: Effort) -> list[Cell]:  # noqa: ARG001 (
             column=ANY_EPSILON,
             dealing=Dealing(split="horizontal", parties=parties),
             recipe=model,
+            note="not private",
         )
         for parties, (line, model) in product(
             (10, 40), {LOCAL_SGD: EMBEDDING_SGD, LOCAL_BAYES: Alone()}.items()

@@ -36,8 +36,8 @@ def figure4(material: Material, effort: Effort) -> list[Cell]:  # noqa: ARG001 (
     choices = {EMBEDDING: EmbeddingClipping()} | {
         _clipped(limit): GradientClipping(limit=limit, nonnegative=True) for limit in _LIMITS
     }
-    wanted: list[tuple[Unit, float | None]] = [("rating", None)]
-    wanted += list(product(UNITS, effort.epsilons(EPSILONS, FEW)))
+    wanted: list[tuple[Unit, float | None]] = [*product(UNITS, effort.epsilons(EPSILONS, FEW))]
+    wanted.append(("rating", None))
     return [
         Cell(
             line=line,

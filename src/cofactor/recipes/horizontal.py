@@ -20,7 +20,7 @@ from cofactor.recipes.horizontal_halves import STEPS, HorizontalCoordinator, Hor
 from cofactor.recipes.local_steps import mean_release
 from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
 from cofactor.recipes.steps import Steps, check_scale, check_settings
-from cofactor.recipes.usual_steps import USER_LIMIT, UsualSteps, one_release
+from cofactor.recipes.usual_steps import USER_LIMIT, UsualSteps, mean_share, one_release
 from cofactor.recipes.vertical import two_parties
 
 _RATING = (
@@ -59,6 +59,8 @@ class HorizontalMF:
     """Part of all steps after which the size stays as it is."""
     centre: float | None = None
     """The mean rating, if it is public. Left out, it is released with noise."""
+    mean_share: float | None = None
+    """Part of the budget, roughly, that the mean rating costs if it is not public."""
     most_ratings: int | None = None
     """Ratings of each user that a party uses for the steps: theta in the paper."""
     users: Literal["refitted", "pretrained", "trained along"] = "refitted"
@@ -111,6 +113,7 @@ class HorizontalMF:
             decay=self.decay,
             decay_until=self.decay_until,
             centre=self.centre,
+            mean_share=self.mean_share or mean_share(facts, noise, facts.user_count),
             most_ratings=self.most_ratings or few,
         )
         chosen = replace(self, **steps.settings())
@@ -131,7 +134,7 @@ class HorizontalMF:
                 rounds=steps.rounds,
             )
         ]
-        if self.centre is None:
+        if steps.asks_mean:
             releases += [mean_release(facts, unit, steps)]
         return Schedule(
             releases=tuple(releases),

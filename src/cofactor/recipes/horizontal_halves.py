@@ -149,8 +149,8 @@ class HorizontalCoordinator:
         self._steps = Steps.of(recipe)
         self._facts = facts
         self._seed = seed
-        self._asks_mean = recipe.centre is None
-        self._centre = recipe.centre or 0.0
+        self._asks_mean = self._steps.asks_mean
+        self._centre = self._steps.beginning(facts)
         self._items = self._started()
 
     @property

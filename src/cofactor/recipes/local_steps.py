@@ -24,8 +24,6 @@ MEAN = "the mean rating"
 
 RADIUS = 2.0
 """No centred vector is longer, in the units of training: a guard against steps that are too large."""
-_MEAN_SHARE = 0.01
-"""Part of the budget that the mean costs, roughly: enough to know it to two digits."""
 
 
 def prepared(home: Home, most_ratings: int | None) -> Grouped:
@@ -118,10 +116,10 @@ def released_total(home: Home, ratings: Grouped, unit: Unit) -> NDArray[Any]:
 
 
 def mean_release(facts: Facts, unit: Unit, steps: Steps) -> Release:
-    """Return the release of the mean, with little noise beside that of all steps."""
+    """Return the release of the mean, with about its share of the budget."""
     return Release(
         what=MEAN,
-        mechanism=Gaussian(noise_multiplier=1 / (steps.sampling * math.sqrt(_MEAN_SHARE * steps.total))),
+        mechanism=Gaussian(noise_multiplier=1 / (steps.sampling * math.sqrt(steps.mean_share * steps.total))),
         bound=Bound(size=(facts.scale.high - facts.scale.low) / 2, norm="l2", unit=unit),
         dimension=1,
         rounds=1,

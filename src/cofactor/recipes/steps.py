@@ -35,6 +35,7 @@ class Steps:
     decay: float
     decay_until: float
     centre: float | None
+    mean_share: float
     most_ratings: int | None
 
     @classmethod
@@ -56,6 +57,15 @@ class Steps:
         """Whether the mean is taken off ratings: not where vectors may not be negative."""
         clipping = self.clipping
         return not (isinstance(clipping, EmbeddingClipping) or clipping.nonnegative)
+
+    @property
+    def asks_mean(self) -> bool:
+        """Whether the mean is released: where it is taken off ratings, and nobody has said what it is."""
+        return self.centred and self.centre is None
+
+    def beginning(self, facts: Facts) -> float:
+        """Return the mean rating as far as it is public: the middle of the scale, if nobody says."""
+        return (facts.scale.low + facts.scale.high) / 2 if self.centre is None else self.centre
 
     def offset(self, centre: float) -> float:
         """Return what is taken off all ratings."""
@@ -103,7 +113,7 @@ class Steps:
         )
 
     def published_rate(self, facts: Facts, budget: Budget | None, schedule: Schedule | None) -> float:
-        """Let the noise of all steps together walk as far as a coordinate begins from zero.
+        """Let the noise of all steps together walk half as far as a coordinate begins from zero.
 
         Without noise, one over the curvature that an average user's row has.
         """
@@ -112,9 +122,8 @@ class Steps:
             return most
         release = calibrated(schedule, budget).releases[0]
         assert isinstance(release.mechanism, Gaussian)
-        level = math.sqrt((facts.scale.low + facts.scale.high) / 2 / self.factors)
         noise = release.mechanism.noise_size(release.bound)
-        return min(most, level / (noise * math.sqrt(self.total)))
+        return min(most, self.level(self.beginning(facts)) / (2 * noise * math.sqrt(self.total)))
 
     def settings(self) -> dict[str, Any]:
         """Return the fields by name, to settle a recipe with."""
@@ -126,6 +135,8 @@ def check_settings(recipe: Any) -> None:
     whole(factors=recipe.factors, rounds=recipe.rounds, local_steps=recipe.local_steps)
     whole(most_ratings=recipe.most_ratings)
     positive(learning_rate=recipe.learning_rate, decay=recipe.decay, decay_until=recipe.decay_until)
+    if recipe.mean_share is not None:
+        fraction(mean_share=recipe.mean_share)
     if recipe.sampling is not None and recipe.sampling != 1:
         fraction(sampling=recipe.sampling)
     if not isinstance(recipe.clipping, EmbeddingClipping | GradientClipping | None):

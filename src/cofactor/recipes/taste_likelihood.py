@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cofactor.factors.bayes_told import Told
+from cofactor.factors.bayes_told import Evidence, Told
 from cofactor.recipes.taste_items import Matrix, Vector
 from cofactor.recipes.taste_message import COUNT_WEIGHT, Directions, parts
 
@@ -58,7 +58,17 @@ def told_by_others(
     Its noise has this standard deviation. `mismatch` is how differently a user behaves with the others: a
     variance, in units in which her taste itself has about 1.
     """
-    noise = max(noise, _LEAST_NOISE)
+    least = max(noise, _LEAST_NOISE)
+
+    def about(users: slice) -> Evidence:
+        return _evidence(messages[users], directions, moments, least, mismatch)
+
+    return Told(moments.combinations(), len(messages), about)
+
+
+def _evidence(
+    messages: Matrix, directions: Directions, moments: Moments, noise: float, mismatch: float
+) -> Evidence:
     sums, told = parts(messages)
     level, width = directions.rows[0, 0], directions.rows.shape[1]
     counts = np.maximum(sums[:, 0] / level, 0.0)
@@ -71,11 +81,8 @@ def told_by_others(
     covariance += (_PASSES**2 * mismatch) * (gathered @ gathered)
     weighted = _PASSES * np.linalg.solve(covariance, gathered).transpose(0, 2, 1)
     precision = _PASSES * weighted @ gathered
-    return Told(
-        combinations=moments.combinations(),
-        precision=(precision + precision.transpose(0, 2, 1)) / 2,
-        information=np.einsum("ufg,ug->uf", weighted, told),
-    )
+    information = np.einsum("ufg,ug->uf", weighted, told)
+    return Evidence((precision + precision.transpose(0, 2, 1)) / 2, information)
 
 
 def _gathered(counts: Vector, sums: Matrix, moments: Moments, level: float, noise: float) -> Matrix:

@@ -134,7 +134,8 @@ def _read(message: TasteDirections, home: Home, width: int) -> tuple[KnownItems,
     )
     features = array_of(message, "features", (count, home.facts.features), COORDINATOR)
     rows = array_of(message, "rows", (count, width), COORDINATOR)
-    if not all(map(math.isfinite, (message.mean, message.scale))):
-        raise RunError(f"{COORDINATOR} sent a mean or a scale that is not finite.")
+    for number in (message.mean, message.scale):
+        if not isinstance(number, float) or not math.isfinite(number):
+            raise RunError(f"{COORDINATOR} sent a mean or a scale that is not a finite number.")
     items = KnownItems(message.mean, bias, popularity, weights, features)
     return items, Directions(rows, message.scale)

@@ -11,6 +11,9 @@ from cofactor.recipes.taste_items import KnownItems, Matrix, Units
 from cofactor.recipes.taste_likelihood import Moments, told_by_others
 from cofactor.recipes.taste_message import BIAS, FEATURE, LEVEL, POPULARITY, Directions
 
+_AT_ONCE = 1024
+"""Users whose matrices are in memory at a time."""
+
 
 def public_model(
     total: Matrix,
@@ -40,10 +43,14 @@ def public_model(
 
 
 def _tastes(told: Told) -> NDArray[np.float64]:
-    """Return the users' expected tastes: S C' (W^-1 + C S C')^-1 ..., written so that W may be singular."""
+    """Return the users' expected tastes, (S^-1 + C'PC)^-1 C'h = SC' (1 + P CSC')^-1 h, a range at a time."""
     features = told.combinations.shape[1] - 3
     variances = np.concatenate([[LEVEL], np.full(features, FEATURE), [POPULARITY, BIAS]])
     reach = told.combinations * variances
-    inner = np.eye(len(reach)) + told.precision @ (reach @ told.combinations.T)
-    tastes: NDArray[np.float64] = np.linalg.solve(inner, told.information[:, :, None])[:, :, 0] @ reach
+    tastes = np.empty((told.users, len(variances)))
+    for start in range(0, told.users, _AT_ONCE):
+        users = slice(start, start + _AT_ONCE)
+        precision, information = told.about(users)
+        inner = np.eye(len(reach)) + precision @ (reach @ told.combinations.T)
+        tastes[users] = np.linalg.solve(inner, information[:, :, None])[:, :, 0] @ reach
     return tastes

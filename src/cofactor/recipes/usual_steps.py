@@ -27,7 +27,7 @@ _FEWEST_FACTORS, _MOST_FACTORS = 2, 20
 _USER_WALK = 0.3
 """The same as _WALK where users are protected."""
 _USER_CURVATURE = 6.0
-_USERS_FOR, _MOST_TASTES = 2.7e-4, 8
+_USERS_FOR, _MOST_TASTES = 5e-5, 8
 """Factors for each user, besides the bias, where one release has noise of one user."""
 _RATINGS_FOR_A_FACTOR = 10
 """Ratings of a row that it takes to tell one coordinate of its vector."""
@@ -44,6 +44,15 @@ def one_release(budget: Budget, facts: Facts) -> float:
     settled = calibrated(schedule, budget).releases[0].mechanism
     assert isinstance(settled, Gaussian)
     return settled.noise_multiplier
+
+
+def mean_share(facts: Facts, noise: float, count: int) -> float:
+    """Return the part of the budget that the mean costs if it is to be known to a tenth of a unit.
+
+    `count` is how many ratings, or users, are added up. Between 1% and 10%.
+    """
+    wanted = (2.0 * noise * math.sqrt(len(facts.parties)) / (0.1 * count)) ** 2
+    return min(max(wanted, 0.01), 0.1)
 
 
 @dataclass(frozen=True, kw_only=True)

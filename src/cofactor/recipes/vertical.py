@@ -16,7 +16,7 @@ from cofactor.recipes.clipping import EmbeddingClipping, GradientClipping
 from cofactor.recipes.local_steps import mean_release
 from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
 from cofactor.recipes.steps import Steps, check_scale, check_settings
-from cofactor.recipes.usual_steps import LIMIT, UsualSteps, one_release
+from cofactor.recipes.usual_steps import LIMIT, UsualSteps, mean_share, one_release
 from cofactor.recipes.vertical_halves import FINE_TUNING, STEPS, VerticalCoordinator, VerticalParticipant
 
 
@@ -50,6 +50,8 @@ class VerticalMF:
     centre: float | None = None
     """The mean rating, if it is public. Left out, it is released with noise. Gradient clipping takes it off
     all ratings; embedding clipping only begins there."""
+    mean_share: float | None = None
+    """Part of the budget, roughly, that the mean rating costs if it is not public."""
     most_ratings: int | None = None
     """Ratings of each user that a party uses, where users are the unit: theta in the paper."""
     fine_tuning: int = 0
@@ -95,6 +97,7 @@ class VerticalMF:
             decay=self.decay,
             decay_until=self.decay_until,
             centre=self.centre,
+            mean_share=self.mean_share or mean_share(facts, noise, facts.rating_count),
             most_ratings=(self.most_ratings or few) if by_user else None,
         )
         chosen = replace(self, **steps.settings())
@@ -114,7 +117,7 @@ class VerticalMF:
             releases += [
                 steps.release(FINE_TUNING, alone, items * steps.factors, times=self.fine_tuning, rounds=1)
             ]
-        if self.centre is None:
+        if steps.asks_mean:
             releases += [mean_release(facts, unit, steps)]
         return Schedule(
             releases=tuple(releases),

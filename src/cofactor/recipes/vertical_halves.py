@@ -131,8 +131,8 @@ class VerticalCoordinator:
         self._recipe = recipe
         self._steps = Steps.of(recipe)
         self._facts = facts
-        self._asks_mean = recipe.centre is None
-        self._centre = recipe.centre or 0.0
+        self._asks_mean = self._steps.asks_mean
+        self._centre = self._steps.beginning(facts)
         self._seed = seed
         self._users = self._started()
         self._items: dict[str, Floats] = {}

@@ -1,0 +1,66 @@
+import pytest
+
+from cofactor.papers.claims import Claim, Line, against_baselines
+from cofactor.papers.results import ANY_EPSILON, Baseline, Row
+
+LEFT, RIGHT = Line(line="left", panel="per-user"), Line(line="right", panel="per-user")
+
+
+def row(line: Line, column: str, ours: float | None, epsilon: float | None = None) -> Row:
+    return Row(line=line.line, panel=line.panel, column=column, ours=ours, epsilon=epsilon)
+
+
+def found(*pairs: tuple[float, float], alike: bool = False) -> str:
+    rows = [
+        row(line, str(at), value)
+        for at, pair in enumerate(pairs)
+        for line, value in zip((LEFT, RIGHT), pair, strict=True)
+    ]
+    return Claim(says="left is lower", lower=LEFT, than=RIGHT, alike=alike).found(rows)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "verdict"),
+    [
+        (((0.9, 1.0), (0.8, 1.0)), "Found at all 2 points (differences -0.200 to -0.100)."),
+        (((0.9, 1.0), (1.1, 1.0)), "Found at 1 of 2 points (differences -0.100 to +0.100)."),
+        (((1.0, 0.9), (1.1, 1.0)), "Not found at any of 2 points (differences +0.100 to +0.100)."),
+        (((0.9, 1.0),), "Found (difference -0.100)."),
+        (((0.9985, 1.0),), "Not found (difference -0.002)."),
+        (((0.997, 1.0),), "Found (difference -0.003)."),
+    ],
+)
+def test_a_claim_is_found_where_the_error_is_lower_by_more_than_chance(
+    pairs: tuple[tuple[float, float], ...], verdict: str
+) -> None:
+    assert found(*pairs) == f"per-user: the paper says that left is lower. {verdict}"
+
+
+def test_no_significant_difference_is_one_below_a_hundredth() -> None:
+    assert "Found at all 2 points" in found((1.009, 1.0), (0.991, 1.0), alike=True)
+    assert "Found at 1 of 2 points" in found((1.011, 1.0), (0.991, 1.0), alike=True)
+
+
+def test_lines_are_compared_only_where_both_have_a_number() -> None:
+    rows = [row(LEFT, "a", 1.0), row(LEFT, "b", None), row(RIGHT, "b", 2.0)]
+    claim = Claim(says="left is lower", lower=LEFT, than=RIGHT)
+    assert claim.found(rows).endswith("Not measured here.")
+
+
+def test_a_level_without_noise_is_compared_with_every_column() -> None:
+    rows = [row(LEFT, "a", 1.0), row(LEFT, "b", 3.0), row(RIGHT, ANY_EPSILON, 2.0)]
+    claim = Claim(says="left is lower", lower=LEFT, than=RIGHT)
+    assert "Found at 1 of 2 points" in claim.found(rows)
+
+
+def test_the_best_private_row_is_held_against_simple_models() -> None:
+    rows = [row(LEFT, "a", 1.1, 1.0), row(LEFT, "b", 1.05, 10.0), row(RIGHT, "no noise", 0.5)]
+    baselines = {"global_mean": Baseline(ours=1.2), "bias": Baseline(ours=0.8)}
+    assert against_baselines(rows, baselines) == [
+        "per-user: the lowest private error is 1.050 (left, b); it beats the global mean (1.200), it does "
+        "not beat the model of biases (0.800)."
+    ]
+
+
+def test_a_panel_without_private_rows_is_not_held_against_anything() -> None:
+    assert against_baselines([row(RIGHT, "no noise", 0.5)], {"bias": Baseline(ours=0.8)}) == []

@@ -142,7 +142,7 @@ def test_settings_follow_from_public_numbers_only() -> None:
     facts = facts_of("horizontal")
     settled = HorizontalMF().settled(facts, BUDGET)
     assert settled == HorizontalMF().settled(facts, BUDGET)
-    more = replace(facts, users=(50_000, 50_000), ratings=(5_000_000, 5_000_000))
+    more = replace(facts, users=(500_000, 500_000), ratings=(50_000_000, 50_000_000))
     larger = HorizontalMF().settled(more, BUDGET)
     assert (larger.factors or 0) > (settled.factors or 0)
 

@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from cofactor.recipes.clipping import GradientClipping as GradientClipping
     from cofactor.recipes.home_fit import UsersOnly as UsersOnly
     from cofactor.recipes.horizontal import HorizontalMF as HorizontalMF
+    from cofactor.recipes.langevin import DPSGLD as DPSGLD
+    from cofactor.recipes.objective import ObjectivePerturbation as ObjectivePerturbation
     from cofactor.recipes.plan import plan as plan
     from cofactor.recipes.pooled import Pooled as Pooled
     from cofactor.recipes.sums import IdealSum as IdealSum
@@ -109,6 +111,8 @@ _HOMES = {
     "cofactor.recipes.clipping": ("EmbeddingClipping", "GradientClipping"),
     "cofactor.recipes.home_fit": ("UsersOnly",),
     "cofactor.recipes.horizontal": ("HorizontalMF",),
+    "cofactor.recipes.langevin": ("DPSGLD",),
+    "cofactor.recipes.objective": ("ObjectivePerturbation",),
     "cofactor.recipes.plan": ("plan",),
     "cofactor.recipes.pooled": ("Pooled",),
     "cofactor.recipes.sums": ("IdealSum", "PlainSum"),

@@ -133,6 +133,19 @@ def test_parties_get_public_features(folder: Path, cofactor: Command) -> None:
     assert one["recommendations"][0]["items"][0]["title"].startswith("Film ")
 
 
+def test_pooled_yardstick_gets_the_features_too(folder: Path, cofactor: Command) -> None:
+    words = ("train", *SERVICES[:5], "--recipe", "pooled", "--features", "--items", "table.csv", "-q")
+    done = cofactor(*words, "--model", "bayes", "--out", "run")
+    assert done.code == 0, done.err
+    plain = cofactor(*words[:-4], "-q", "--model", "bayes", "--out", "plain")
+    assert plain.code == 0, plain.err
+    one, other = Run.load("run").model, Run.load("plain").model
+    assert one is not None
+    assert other is not None
+    assert one.item_vectors.shape[1] > other.item_vectors.shape[1]
+    assert (cofactor(*words, "--out", "third").code, (folder / "third").exists()) == (2, False)
+
+
 def test_files_of_the_same_name_are_told_apart_by_their_folders(folder: Path, cofactor: Command) -> None:
     for shop in ("north", "south"):
         (folder / shop).mkdir()
@@ -201,6 +214,7 @@ def test_delta_is_far_below_one_in_so_many_units() -> None:
     assert delta(5_000) == 1e-6
     assert delta(1_000_000) == 1e-7
     assert delta(25_000_000) == 4e-9
+    assert delta(1_050_000) == 9e-8, "rounded down"
     assert delta(1_000_000, stated=1e-5) == 1e-5
 
 

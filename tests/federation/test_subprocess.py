@@ -132,6 +132,7 @@ def test_error_at_a_party_comes_back_with_its_words(channel: SubprocessChannel, 
         channel.ask(1, other.to_bytes())
 
 
+@pytest.mark.slow
 def test_party_that_was_killed_sends_the_same_bytes_when_it_is_back(
     channel: SubprocessChannel, tmp_path: Path
 ) -> None:

@@ -8,8 +8,11 @@ from cofactor.papers.material import Material
 GENRES = ("Drama", "Comedy", "War")
 
 
-def material() -> Material:
-    ratings = make(Shape(users=60, items=40, ratings=1_200, minimum=10), seed=1).ratings
+SMALL = Shape(users=60, items=40, ratings=1_200, minimum=10)
+
+
+def material(shape: Shape = SMALL) -> Material:
+    ratings = make(shape, seed=1).ratings
     return Material(
         name="small",
         ratings=ratings,
@@ -17,10 +20,10 @@ def material() -> Material:
     )
 
 
-def write(folder: Path, *, ratings: str = "ratings.csv") -> Path:
+def write(folder: Path, *, ratings: str = "ratings.csv", shape: Shape = SMALL) -> Path:
     """Write ratings and a table of films; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    own = material().ratings
+    own = material(shape).ratings
     rows = zip(own.users, own.items, own.values, strict=True)
     lines = [f"{own.user_ids[u]},{own.item_ids[i]},{value:g}\n" for u, i, value in rows]
     (folder / ratings).write_text("userId,movieId,rating\n" + "".join(lines))

@@ -26,7 +26,7 @@ def found(*pairs: tuple[float, float], alike: bool = False) -> str:
         (((0.9, 1.0), (1.1, 1.0)), "Found at 1 of 2 points (differences -0.100 to +0.100)."),
         (((1.0, 0.9), (1.1, 1.0)), "Not found at any of 2 points (differences +0.100 to +0.100)."),
         (((0.9, 1.0),), "Found (difference -0.100)."),
-        (((0.9985, 1.0),), "Not found (difference -0.002)."),
+        (((0.9988, 1.0),), "Not found (difference -0.001)."),
         (((0.997, 1.0),), "Found (difference -0.003)."),
     ],
 )

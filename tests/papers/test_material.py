@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from cofactor.data.synthetic import Shape
 from cofactor.errors import DataError
 from cofactor.papers.material import Material
 from tests.papers.making import write
@@ -47,10 +48,10 @@ def test_ratings_without_a_table_of_items_have_no_categories(tmp_path: Path) -> 
 
 
 def test_libimseti_keeps_users_and_profiles_with_twenty_ratings_among_each_other(tmp_path: Path) -> None:
-    write(tmp_path / "libimseti")
+    write(tmp_path / "libimseti", shape=Shape(users=90, items=60, ratings=2_700, minimum=10))
     found = Material.read(tmp_path)
     assert found.name == "libimseti"
-    assert 0 < len(found.ratings) < 1_200
+    assert 0 < len(found.ratings) < 2_700
     assert found.ratings.by_user.sizes.min() >= 20
     assert found.ratings.by_item.sizes.min() >= 20
 

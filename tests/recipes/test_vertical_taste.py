@@ -220,6 +220,19 @@ def test_the_noise_of_both_releases_adds_up_to_the_budget() -> None:
     assert set(run.homes or {}) == {"party 0", "party 1", "party 2"}
 
 
+def test_the_two_releases_have_their_shares_of_the_budget() -> None:
+    facts = federation().facts
+    schedule = replace(RECIPE, item_share=0.2).settled(facts, BUDGET).schedule(facts, "rating", "party 1")
+    parts = [
+        each.mechanism.noise_multiplier**-2
+        for each in schedule.releases
+        if isinstance(each.mechanism, Gaussian)
+    ]
+    assert parts == pytest.approx([0.2, 0.8])
+    assert [event.count for event in schedule.events()] == [1, 1]
+    assert [each.dimension for each in schedule.releases] == [2 * facts.items[1], facts.user_count * 10]
+
+
 def test_a_party_with_a_budget_of_its_own_adds_all_of_its_noise() -> None:
     whole = federation()
     strict = replace(whole.parties[0], budget=Budget(epsilon=1.0, delta=1e-6, unit="rating"))

@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from decimal import ROUND_FLOOR, Context
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from cofactor.privacy.budget import Adjacency, Budget, Unit
 
 RECIPES = ("vertical-taste", "vertical-mf", "horizontal-mf", "alone", "pooled")
-WITHOUT_BUDGET = ("alone", "pooled")
 PROPOSED = (1.0, 2.0, 4.0, 8.0)
 
 SPLITS = (
@@ -142,11 +142,12 @@ def checked_budget(wish: "Wish", recipe: Any) -> "Budget | None":
 
 
 def with_usual_delta(budget: "Budget", facts: "Facts", asked: "BudgetWish") -> "Budget":
-    """Choose delta, if it was left out: 1e-6, or a tenth of 1 / units if that is less."""
+    """Choose delta, if it was left out: 1e-6, or a tenth of 1 / units, rounded down, if that is less."""
     if asked.delta is not None:
         return budget
     units = facts.user_count if budget.unit == "user" else facts.rating_count
-    return replace(budget, delta=float(f"{min(1e-6, 0.1 / units):.1g}"))
+    digit = Context(prec=1, rounding=ROUND_FLOOR)
+    return replace(budget, delta=min(1e-6, float(digit.create_decimal(repr(0.1 / units)))))
 
 
 def _budget(asked: "BudgetWish", unit: "Unit", delta: float) -> "Budget":

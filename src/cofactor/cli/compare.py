@@ -21,7 +21,7 @@ def compare(
     run: options.RunFolder,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE...]", help="The files that the run was trained on, in the same order."),
+        typer.Argument(metavar="FILE", help="The files that the run was trained on, in the same order."),
     ] = None,
     test_fraction: Annotated[
         float, typer.Option(help="Share of each user's ratings that was kept back when the run was trained.")
@@ -103,7 +103,10 @@ def _parts(
         assert test is not None
         return train, test
     if together is None:
-        raise ConfigError("this run was trained in one place, on one file. Name that file.")
+        raise ConfigError(
+            "this run was trained in one place: name its one file. If several files were pooled, train again "
+            "with --test-fraction."
+        )
     if together.simulated != (len(files) == 1):
         count = "one file, dealt out" if together.simulated else f"{len(together.parties)} files"
         raise ConfigError(f"this run was trained on {count}. Name the same.")

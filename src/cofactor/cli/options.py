@@ -19,7 +19,7 @@ RatingsFile = Annotated[
 PartyFiles = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="Ratings: csv, tsv, parquet, MovieLens or RecBole; plain, .gz or .zip. Several files are "
         "several parties.",
     ),

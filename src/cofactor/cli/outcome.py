@@ -9,6 +9,10 @@ from cofactor.cli.text import RED, print_line, print_scores, print_table
 
 OWN = ("private", "together", "alone")
 """Under which name the parties' own models are compared: the first that is there."""
+SIMULATION = (
+    "These errors can be seen because one process plays all parties; they are not released, and the "
+    "guarantee does not cover them."
+)
 _ASIDE = ("parties", "joining")
 
 
@@ -57,6 +61,7 @@ def print_comparison(scores: Mapping[str, Any]) -> None:
     print_table(("party", *names, "joining"), rows, title="mse by party")
     if "joining" in scores[own]:
         print_line(f"All together: {scores[own]['joining']['sentence']}.")
+    print_line(SIMULATION)
 
 
 def print_guarantee(guarantee: Mapping[str, Any], together: Mapping[str, Any] | None) -> None:

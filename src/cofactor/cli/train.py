@@ -66,7 +66,7 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Pooled: passes over the ratings.")] = None,
     features: options.Features = False,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with tables [recipe], [budget] and [federation].")
+        Path | None, typer.Option(help="TOML file with tables recipe, budget and federation.")
     ] = None,
     from_run: Annotated[
         Path | None,
@@ -108,6 +108,8 @@ def train(
         not_private=not_private,
         seed=seed or 0,
     )
+    if config is not None and from_run is not None:
+        raise ConfigError(f"--from {from_run} already says how to train. Leave out --config.")
     if config is not None:
         wish = with_file(config, wish)
     if from_run is not None:
@@ -209,6 +211,8 @@ class _Task:
     def _trained(
         self, recipe: Any, federation: "Federation", budget: "Budget | None", folder: Path, progress: Any
     ) -> "Run":
+        from cofactor.evaluate.joining import pooled_features
+        from cofactor.recipes.pooled import Pooled
         from cofactor.recipes.train import train as run_recipe
 
         try:
@@ -216,6 +220,7 @@ class _Task:
                 recipe,
                 federation,
                 budget=budget,
+                features=pooled_features(federation) if isinstance(recipe, Pooled) else None,
                 seed=self.wish.seed,
                 progress=progress,
                 folder=folder,
@@ -254,8 +259,8 @@ def _what_is_left(federation: "Federation", budget: "Budget | None") -> str:
     larger = f"cofactor budget FILE --epsilon 8 --delta {budget.delta:g} --unit {budget.unit}"
     return (
         "All runs on a file share one budget, which is fixed when its ledger is opened. Left: "
-        f"{', '.join(left)}. Ask for less with --epsilon; or, for files that were never trained on, open a "
-        f"larger budget beforehand: {larger}."
+        f"{', '.join(left) or 'nothing'}. Ask for less with --epsilon; or, for files that were never trained "
+        f"on, open a larger budget beforehand: {larger}."
     )
 
 
@@ -265,8 +270,8 @@ def _tell(run: "Run", task: _Task, *, as_json: bool) -> None:
         print_json(as_object(facts, folder))
         return
     together = facts["together"]
-    how = f"{facts['recipe']['kind']} in {run.seconds:.1f} s" if run.model is None or together else None
-    print_line(f"{size_of(facts)}; {how or f'{run.model} in {run.seconds:.1f} s'}")
+    made = facts["recipe"]["kind"] if together else run.model
+    print_line(f"{size_of(facts)}; {made} in {run.seconds:.1f} s")
     if together and together["rounds"]:
         print_line(f"{together['rounds']:,} rounds, {readable(together['bytes'])} in all messages")
     print_comparison(facts["scores"])

@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,8 +55,9 @@ class Unfinished:
                 print(f"What was done is kept. Go on with: {resuming(self.run)}", file=sys.stderr)
             elif not resume:
                 self.remove()
-                if made_runs and self.folder.parent.exists():
-                    self.folder.parent.rmdir()
+                if made_runs:
+                    with suppress(OSError):  # it may never have been made, or hold something by now
+                        self.folder.parent.rmdir()
             raise
 
     def remove(self) -> None:

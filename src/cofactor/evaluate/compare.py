@@ -112,7 +112,7 @@ def _compare_parties(run: Run, train: Federation, test: Federation, seed: int) -
     parts, own = HeldBack(test), own_name(run)
     predicted = parts.predicted(home_models(run, train)) | parts.predicted_by_all(common_models(run, train))
     return Comparison(
-        scores={name: parts.errors(by_party, seed) for name, by_party in predicted.items()},
+        scores=parts.errors(predicted, seed),
         parties={party.name: party_scores(party, predicted, own, seed=seed) for party in test.parties},
         joining=None if own == ALONE else parts.joining(predicted[ALONE], predicted[own], seed),
     )

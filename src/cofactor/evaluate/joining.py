@@ -14,7 +14,7 @@ from cofactor.data.grouping import Index, Values
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
 from cofactor.evaluate.bootstrap import Estimate, estimate, resampled_totals
-from cofactor.evaluate.rating_errors import Errors, check_numbering, errors_of
+from cofactor.evaluate.rating_errors import Errors, check_numbering
 from cofactor.factors.baselines import GlobalMean, ItemMean, UserItemBias, UserMean
 from cofactor.factors.bayes import Bayes
 from cofactor.factors.model import Factors
@@ -110,10 +110,18 @@ def home_models(run: Run, train: Federation) -> dict[str, dict[str, Factors]]:
 def common_models(run: Run, train: Federation) -> dict[str, Factors]:
     """Return the models of all users and items: what everyone may see, and what pooling would give."""
     pooled = Pooled(model=_home_settings(run)).fit(
-        train.pooled(), features=_all_features(train), seed=run.seed
+        train.pooled(), features=pooled_features(train), seed=run.seed
     )
     seen = run.model if train.kind == "vertical" else None
     return ({} if seen is None else {PUBLISHED: seen}) | {POOLED: pooled}
+
+
+def pooled_features(federation: Federation) -> NDArray[np.float32] | None:
+    """Return what the parties know about all items, in the order of the pooled ratings."""
+    features = [party.features for party in federation.parties if party.features is not None]
+    if not features:
+        return None
+    return np.concatenate(features) if federation.kind == "vertical" else features[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +148,10 @@ class HeldBack:
             }
         return found
 
-    def errors(self, predicted: Mapping[str, Values], seed: int) -> Errors:
-        """Measure all parties' predictions together."""
-        return errors_of(self._in_order(predicted), self.pooled, seed=seed)
+    def errors(self, predicted: Predicted, seed: int) -> dict[str, Errors]:
+        """Measure all parties' predictions together, by name of the model."""
+        whole = {name: self._in_order(by_party) for name, by_party in predicted.items()}
+        return errors_of_each(whole, self.pooled, seed=seed)
 
     def joining(self, alone: Mapping[str, Values], together: Mapping[str, Values], seed: int) -> Joining:
         """Compare two models of all parties."""
@@ -174,11 +183,38 @@ class HeldBack:
         return np.concatenate([predicted[party] for party in self._rows])[self._order]
 
 
+def errors_of_each(predicted: Mapping[str, Values], test: Ratings, *, seed: int = 0) -> dict[str, Errors]:
+    """Measure several predictions of the same test ratings; users are drawn once for all of them."""
+    counts = test.by_user.sizes
+    columns = [column for values in predicted.values() for column in _by_user(values, test)]
+    totals = resampled_totals(np.column_stack([*columns, counts, counts > 0])[counts > 0], seed=seed)
+    ratings, users = totals[:, -2], totals[:, -1]
+    found = {}
+    for name, at in zip(predicted, range(0, len(columns), 3), strict=True):
+        squared, absolute, own = totals[:, at : at + 3].T
+        found[name] = Errors(
+            mse=estimate(squared / ratings),
+            rmse=estimate(np.sqrt(squared / ratings)),
+            rmse_by_user=estimate(own / users),
+            mae=estimate(absolute / ratings),
+            users=int(users[0]),
+            ratings=len(test),
+        )
+    return found
+
+
+def _by_user(predicted: Values, test: Ratings) -> list[NDArray[np.float64]]:
+    """Return each user's squared errors and absolute errors, added up, and her own RMSE."""
+    wrong = test.values.astype(np.float64) - predicted
+    squared = np.bincount(test.users, wrong**2, minlength=test.user_count)
+    absolute = np.bincount(test.users, np.abs(wrong), minlength=test.user_count)
+    return [squared, absolute, np.sqrt(squared / np.maximum(test.by_user.sizes, 1))]
+
+
 def joining_of(alone: Values, together: Values, test: Ratings, *, seed: int = 0) -> Joining:
     """Compare two predictions of the same test ratings; users are drawn once for both."""
-    squares = [(test.values.astype(np.float64) - one) ** 2 for one in (alone, together)]
     counts = test.by_user.sizes
-    columns = [np.bincount(test.users, square, minlength=test.user_count) for square in squares]
+    columns = [_by_user(predicted, test)[0] for predicted in (alone, together)]
     totals = resampled_totals(np.column_stack([*columns, counts])[counts > 0], seed=seed)
     before, after = totals[:, 0] / totals[:, 2], totals[:, 1] / totals[:, 2]
     return Joining(estimate(before - after), float(before[0]), float(after[0]))
@@ -193,7 +229,7 @@ def party_scores(
         return PartyScores()
     mine = {name: by_party[party.name] for name, by_party in predicted.items()}
     joining = None if own == ALONE else joining_of(mine[ALONE], mine[own], test, seed=seed)
-    return PartyScores({name: errors_of(values, test, seed=seed) for name, values in mine.items()}, joining)
+    return PartyScores(errors_of_each(mine, test, seed=seed), joining)
 
 
 def check_parties(run: Run, train: Federation, test: Federation) -> None:
@@ -216,10 +252,3 @@ def _home_settings(run: Run) -> Bayes:
     """Return the home model of the run's recipe, if it has one: what joining is measured against."""
     stated = run.recipe.get("home")
     return Bayes() if stated is None else from_table(Bayes, stated, "recipe.home")
-
-
-def _all_features(federation: Federation) -> NDArray[np.float32] | None:
-    features = [party.features for party in federation.parties if party.features is not None]
-    if not features:
-        return None
-    return np.concatenate(features) if federation.kind == "vertical" else features[0]

@@ -149,7 +149,11 @@ class Promise:
 
 
 class Recipe(Protocol):
-    """A frozen dataclass that says how parties train together."""
+    """A frozen dataclass that says how parties train together.
+
+    A recipe that takes no budget, because what it claims cannot be proved, has a text `not_private` besides:
+    the guarantee then gives that reason.
+    """
 
     split: ClassVar[Split]
     units: ClassVar[tuple[Unit, ...]]

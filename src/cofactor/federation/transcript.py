@@ -24,7 +24,7 @@ class Sent:
     kind: str
     bytes: int
     protection: str
-    """"noise", "a share of noise, only the sum is seen", "public", "released before", or "nothing"."""
+    """"noise", "a share of noise" (only the sum is seen), "public", "released before", or "nothing"."""
     digest: str
     """SHA-256 of its bytes."""
 

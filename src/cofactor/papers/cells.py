@@ -116,6 +116,10 @@ class Cell:
     unit: Unit | None = None
     """Who is protected; None if nobody is."""
     epsilon: float | None = None
+    claimed: float | None = None
+    """An epsilon that the method claims for itself, and that nobody can prove."""
+    impossible: str = ""
+    """Why there is nothing to train."""
     fine_tuned: str | None = None
     """A second line: after each party's home model made what it could of the released vectors."""
     note: str = ""
@@ -129,7 +133,12 @@ class Cell:
     @property
     def place(self) -> str:
         """The column."""
-        return self.column or (NO_NOISE if self.epsilon is None else f"epsilon {self.epsilon:g}")
+        return self.column or (NO_NOISE if self.label is None else f"epsilon {self.label:g}")
+
+    @property
+    def label(self) -> float | None:
+        """What the paper would call epsilon."""
+        return self.claimed if self.epsilon is None else self.epsilon
 
 
 @dataclass(kw_only=True)
@@ -163,6 +172,8 @@ def measured(material: Material, cells: Sequence[Cell], effort: Effort, progress
 def _measure(
     cell: Cell, found: _Found, federation: Federation, test: HeldBack, effort: Effort, seed: int
 ) -> None:
+    if cell.impossible:
+        return
     if isinstance(cell.recipe, SGD):
         fitted = {p.name: cell.recipe.fit(p.ratings, seed=seed) for p in federation.parties}
         _note(found, {cell.line: fitted}, test, seed)
@@ -181,8 +192,8 @@ def _measure(
 
 
 def _note(found: _Found, homes: Mapping[str, Mapping[str, Factors]], test: HeldBack, seed: int) -> None:
-    for line, predicted in test.predicted(homes).items():
-        found.lines.setdefault(line, []).append(test.errors(predicted, seed).mse)
+    for line, errors in test.errors(test.predicted(homes), seed).items():
+        found.lines.setdefault(line, []).append(errors.mse)
 
 
 def _fine_tuned(run: Run, federation: Federation, seed: int) -> dict[str, Factors]:
@@ -199,10 +210,10 @@ def _rows(cell: Cell, found: _Found, effort: Effort) -> list[Row]:
             line=line,
             panel=cell.panel,
             column=cell.place,
-            epsilon_label=cell.epsilon,
+            epsilon_label=cell.label,
             epsilon=max(found.epsilons, default=None),
             delta=None if cell.epsilon is None else effort.delta,
-            note=f"refused: {found.refused}" if found.refused else cell.note,
+            note=f"refused: {found.refused}" if found.refused else cell.impossible or cell.note,
             **summary(found.lines.get(line, [])),
         )
         for line in lines

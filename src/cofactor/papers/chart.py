@@ -91,10 +91,12 @@ class Chart:
 class _Frame:
     """Where the numbers of a panel stand."""
 
-    low: float
-    high: float
+    bottom: int
+    """The lowest and the highest tick, counted in steps."""
+    top: int
     step: float
     count: int
+    """Columns."""
 
     @classmethod
     def around(cls, panel: Panel, *, from_zero: bool) -> "_Frame":
@@ -105,9 +107,8 @@ class _Frame:
         near = [y for y in panel.levels.values() if low - room <= y <= high + room]
         low, high = min([low, *near]), max([high, *near])
         step = _nice((high - low or abs(high) or 1.0) / 5)
-        return cls(
-            math.floor(low / step) * step, math.ceil(high / step) * step or step, step, len(panel.columns)
-        )
+        bottom = math.floor(low / step + 1e-9)
+        return cls(bottom, max(math.ceil(high / step - 1e-9), bottom + 1), step, len(panel.columns))
 
     @property
     def slot(self) -> float:
@@ -118,14 +119,14 @@ class _Frame:
 
     def y(self, value: float) -> float:
         inner = _HEIGHT - _TOP - _BOTTOM
-        return _TOP + inner * (self.high - value) / (self.high - self.low)
+        return _TOP + inner * (self.top - value / self.step) / (self.top - self.bottom)
 
     def axes(self, columns: Sequence[str], measure: str) -> list[str]:
         right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
         decimals = max(0, -math.floor(math.log10(self.step)))
         parts = []
-        for number in range(round((self.high - self.low) / self.step) + 1):
-            value = self.low + number * self.step
+        for number in range(self.bottom, self.top + 1):
+            value = number * self.step
             y = self.y(value)
             parts.append(_stroke(_LEFT, y, right, y, "#e4e4e4"))
             parts.append(_text(_LEFT - 7, y + 4, f"{value:.{decimals}f}", anchor="end"))
@@ -144,7 +145,7 @@ class _Frame:
         """Draw levels, and their names beside them without overlap, from the top."""
         parts, right, last = [], _WIDTH - _RIGHT, -math.inf
         for name, value in sorted(levels.items(), key=lambda each: -each[1]):
-            if self.low <= value <= self.high:
+            if self.bottom <= value / self.step <= self.top:
                 y = self.y(value)
                 last = max(y + 4, last + 12)
                 parts.append(_stroke(_LEFT, y, right, y, _GREY, more="stroke-dasharray='5 4'"))

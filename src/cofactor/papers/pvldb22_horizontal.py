@@ -82,7 +82,7 @@ def figure9(material: Material, effort: Effort) -> list[Cell]:  # noqa: ARG001 (
             (10, 40), {LOCAL_SGD: EMBEDDING_SGD, LOCAL_BAYES: Alone()}.items()
         )
     ]
-    return [*private, *local, _refused(f"{PUBLISHED}, s = 10", recipes[PUBLISHED], "", epsilons[0])]
+    return [*private, *local, _refused(f"{PUBLISHED}, s = 10", recipes[PUBLISHED], "", epsilons[-1])]
 
 
 def claims9() -> list[Claim]:

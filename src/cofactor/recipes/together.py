@@ -234,7 +234,7 @@ def _finished(hosts: Mapping[str, Host], last: bytes) -> dict[str, Any]:
 
 def _guarantee(recipe: Recipe, facts: Facts, budget: Budget | None, events: list[Event]) -> Guarantee:
     if budget is None:
-        return Guarantee.nothing(VANILLA)
+        return Guarantee.nothing(getattr(recipe, "not_private", VANILLA))
     promise = recipe.promise(facts, budget)
     units = facts.user_count if budget.unit == "user" else facts.rating_count
     found = Guarantee.of(

@@ -1,0 +1,72 @@
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.papers.making import write
+
+Command = Any
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "data")
+
+
+def test_reproduce_prints_one_object_and_draws_the_figure(
+    folder: Path, tmp_path: Path, cofactor: Command
+) -> None:
+    plot = tmp_path / "figure2.svg"
+    done = cofactor("reproduce", "pvldb22", "figure2", "--data", folder, "--json", "--plot", plot)
+    assert done.code == 0, done.err
+    assert {"paper", "item", "data", "rows", "baselines", "findings", "seconds"} <= set(done.json)
+    assert {
+        "row",
+        "column",
+        "paper",
+        "ours",
+        "low",
+        "high",
+        "epsilon_label",
+        "epsilon",
+        "delta",
+        "note",
+    } == set(done.json["rows"][0])
+    assert done.json["data"]["ratings"] == 1_200
+    assert ElementTree.parse(plot).getroot().tag.endswith("svg")
+
+
+def test_reproduce_prints_a_table_with_the_papers_numbers_and_what_was_found(
+    folder: Path, cofactor: Command
+) -> None:
+    done = cofactor("reproduce", "pvldb22", "figure2", "--data", folder, "-q")
+    assert done.code == 0, done.err
+    assert "5.590 (paper 5.6)" in done.out
+    assert "60 users and 40 items" in done.out
+    assert "- The paper says 1.7 MB for HFL-SGDMF." in done.out
+
+
+def test_a_mistyped_item_is_one_line_with_a_proposal(folder: Path, cofactor: Command) -> None:
+    done = cofactor("reproduce", "pvldb22", "figure44", "--data", folder)
+    assert done.code == 2
+    assert 'Did you mean "figure4"?' in done.err
+
+
+def test_a_folder_without_data_says_where_to_get_them(tmp_path: Path, cofactor: Command) -> None:
+    done = cofactor("reproduce", "pvldb22", "figure4", "--data", tmp_path)
+    assert done.code == 2
+    assert "cofactor data get ml-1m" in done.err
+
+
+def test_figures_by_category_need_categories(folder: Path, cofactor: Command) -> None:
+    (folder / "movies.csv").unlink()
+    done = cofactor("reproduce", "pvldb22", "figure6", "--data", folder)
+    assert done.code == 2
+    assert "has no categories of items" in done.err
+
+
+def test_no_seeds_are_refused(folder: Path, cofactor: Command) -> None:
+    done = cofactor("reproduce", "pvldb22", "figure4", "--data", folder, "--seeds", 0)
+    assert done.code == 2
+    assert "seeds must be at least 1" in done.err

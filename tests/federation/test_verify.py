@@ -328,6 +328,31 @@ def test_edited_promise_is_found_out(edit: Callable[[Facts], object], folder: Pa
     assert set(failed(verify(folder))) == {"guarantee"}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 1.0},
+        {"epsilon": 3.985},
+        {"delta": 1e-9},
+        {"unit": "rating"},
+        {"adjacency": "replace"},
+        {"budget_epsilon": 100.0},
+        {"releases": 2},
+        {"by": ("north",)},
+        {"secure_noise": None},
+    ],
+    ids=str,
+)
+def test_promise_forged_with_words_to_match_is_found_out(change: Facts, folder: Path) -> None:
+    def forge(facts: Facts) -> None:
+        facts["guarantee"] = replace(Guarantee.from_json(facts["guarantee"]), **change).as_json()
+
+    change_facts(folder, forge)
+    (wrong,) = failed(verify(folder)).items()
+    assert wrong[0] == "guarantee"
+    assert "words" not in wrong[1]
+
+
 def test_words_of_another_version_are_not_compared(folder: Path) -> None:
     def other(facts: Facts) -> None:
         facts["versions"]["cofactor"] = "0.0.0"

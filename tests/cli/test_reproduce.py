@@ -66,6 +66,15 @@ def test_figures_by_category_need_categories(folder: Path, cofactor: Command) ->
     assert "has no categories of items" in done.err
 
 
+def test_a_plot_that_cannot_be_written_is_told_before_anything_is_trained(
+    folder: Path, tmp_path: Path, cofactor: Command
+) -> None:
+    plot = tmp_path / "nowhere" / "figure4.svg"
+    done = cofactor("reproduce", "pvldb22", "figure4", "--data", folder, "--plot", plot)
+    assert done.code == 2
+    assert "there is no folder" in done.err
+
+
 def test_no_seeds_are_refused(folder: Path, cofactor: Command) -> None:
     done = cofactor("reproduce", "pvldb22", "figure4", "--data", folder, "--seeds", 0)
     assert done.code == 2

@@ -123,6 +123,8 @@ def test_a_budget_is_refused() -> None:
     with pytest.raises(ConfigError, match=words):
         plan(QUICK, RATING, users=100, items=50, ratings=2000)
     with pytest.raises(ConfigError, match=words):
+        QUICK.settled(facts_of("vertical"), RATING)
+    with pytest.raises(ConfigError, match=words):
         QUICK.schedule(facts_of("vertical"), "rating", "north")
     with pytest.raises(ConfigError, match=words):
         QUICK.promise(facts_of("vertical"), RATING)

@@ -22,9 +22,11 @@ from cofactor.recipes import together
 from cofactor.recipes.train import train
 from tests.federation.making import (
     BUDGET,
+    WHAT,
     Adder,
     Averager,
     ItemSums,
+    Off,
     RatingSums,
     horizontal,
     on_disk,
@@ -321,6 +323,23 @@ def test_other_training_is_not_taken_for_the_interrupted_one(
     with pytest.raises(RunError, match=message):
         trained(folder=tmp_path, **change)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_recipe_cannot_share_the_noise_of_a_party_that_asked_for_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def sharing(self: Adder, round: int, message: Any) -> Off:
+        assert self.home.schedule is not None
+        bounded = self._off(message.mean)
+        mechanism = self.home.schedule.releases[0].mechanism
+        return Off(sums=self.home.door.release(mechanism, bounded, what=WHAT, share=0.5))
+
+    monkeypatch.setattr(Adder, "handle", sharing)
+    strict, *others = parties(2)
+    own = replace(strict, budget=replace(BUDGET, epsilon=0.5))
+    with pytest.raises(RunError, match="north has a budget of its own"):
+        trained(ItemSums(summed=True), Federation.horizontal([own, *others]))
+    trained(ItemSums(summed=True), Federation.horizontal([strict, *others]))
 
 
 def test_reservations_are_given_up_when_a_training_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from cofactor.cli import options
 from cofactor.cli.text import ProgressLine, print_json, print_line, print_table
+from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
     from cofactor.papers.results import Baseline, Reproduction, Row
@@ -25,7 +26,7 @@ def reproduce(
     seeds: Annotated[
         int, typer.Option(help="How often everything is done anew: 3 give intervals that include the noise.")
     ] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer epsilons.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer columns.")] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw the figure.")] = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -35,6 +36,8 @@ def reproduce(
     from cofactor.papers.drawing import chart
     from cofactor.papers.reproduce import reproduce as make
 
+    if plot is not None and not plot.parent.is_dir():
+        raise ConfigError(f"--plot: there is no folder {plot.parent} to write {plot.name} to.")
     effort = Effort(seeds=seeds, quick=quick)
     made = make(paper, item, data, effort=effort, progress=ProgressLine(quiet=quiet or json))
     if plot is not None:
@@ -52,6 +55,11 @@ def _print(made: "Reproduction") -> None:
         f"{data['users']:,} users of {data['items']:,} items, {data['scale']}; {made.measure}, "
         f"{made.seconds:.0f} s"
     )
+    if made.baselines:
+        print_line(
+            "Behind a number stands half of its 95% interval. Columns name budgets, delta 1e-06; what the "
+            "accountant proves is never more."
+        )
     for panel in dict.fromkeys(row.panel for row in made.rows):
         _print_panel(panel, [row for row in made.rows if row.panel == panel])
     if made.baselines:
@@ -77,7 +85,7 @@ def _print_panel(panel: str, rows: "list[Row]") -> None:
 
 
 def _notes(rows: "list[Row]") -> dict[str, str]:
-    """Return each note once, with what it is about; nothing if it is about all."""
+    """Return each note once, with what it is about."""
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.note:

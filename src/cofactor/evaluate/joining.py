@@ -14,7 +14,7 @@ from cofactor.data.grouping import Index, Values
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
 from cofactor.evaluate.bootstrap import Estimate, estimate, resampled_totals
-from cofactor.evaluate.rating_errors import Errors, check_numbering
+from cofactor.evaluate.rating_errors import Errors, by_user, check_numbering, errors_of_each
 from cofactor.factors.baselines import GlobalMean, ItemMean, UserItemBias, UserMean
 from cofactor.factors.bayes import Bayes
 from cofactor.factors.model import Factors
@@ -183,38 +183,10 @@ class HeldBack:
         return np.concatenate([predicted[party] for party in self._rows])[self._order]
 
 
-def errors_of_each(predicted: Mapping[str, Values], test: Ratings, *, seed: int = 0) -> dict[str, Errors]:
-    """Measure several predictions of the same test ratings; users are drawn once for all of them."""
-    counts = test.by_user.sizes
-    columns = [column for values in predicted.values() for column in _by_user(values, test)]
-    totals = resampled_totals(np.column_stack([*columns, counts, counts > 0])[counts > 0], seed=seed)
-    ratings, users = totals[:, -2], totals[:, -1]
-    found = {}
-    for name, at in zip(predicted, range(0, len(columns), 3), strict=True):
-        squared, absolute, own = totals[:, at : at + 3].T
-        found[name] = Errors(
-            mse=estimate(squared / ratings),
-            rmse=estimate(np.sqrt(squared / ratings)),
-            rmse_by_user=estimate(own / users),
-            mae=estimate(absolute / ratings),
-            users=int(users[0]),
-            ratings=len(test),
-        )
-    return found
-
-
-def _by_user(predicted: Values, test: Ratings) -> list[NDArray[np.float64]]:
-    """Return each user's squared errors and absolute errors, added up, and her own RMSE."""
-    wrong = test.values.astype(np.float64) - predicted
-    squared = np.bincount(test.users, wrong**2, minlength=test.user_count)
-    absolute = np.bincount(test.users, np.abs(wrong), minlength=test.user_count)
-    return [squared, absolute, np.sqrt(squared / np.maximum(test.by_user.sizes, 1))]
-
-
 def joining_of(alone: Values, together: Values, test: Ratings, *, seed: int = 0) -> Joining:
     """Compare two predictions of the same test ratings; users are drawn once for both."""
     counts = test.by_user.sizes
-    columns = [_by_user(predicted, test)[0] for predicted in (alone, together)]
+    columns = [by_user(predicted, test)[0] for predicted in (alone, together)]
     totals = resampled_totals(np.column_stack([*columns, counts])[counts > 0], seed=seed)
     before, after = totals[:, 0] / totals[:, 2], totals[:, 1] / totals[:, 2]
     return Joining(estimate(before - after), float(before[0]), float(after[0]))
@@ -250,5 +222,5 @@ def _predicted(models: Mapping[str, Factors], party: Party) -> Values:
 
 def _home_settings(run: Run) -> Bayes:
     """Return the home model of the run's recipe, if it has one: what joining is measured against."""
-    stated = run.recipe.get("home")
-    return Bayes() if stated is None else from_table(Bayes, stated, "recipe.home")
+    stated = run.recipe.get("home", {})
+    return from_table(Bayes, stated, "recipe.home") if stated.get("kind") == "Bayes" else Bayes()

@@ -1,5 +1,6 @@
 """How far predicted ratings are from the true ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,22 +90,38 @@ def errors(model: Factors, test: Ratings, *, seed: int = 0, resamples: int = 100
 
 def errors_of(predicted: Values, test: Ratings, *, seed: int = 0, resamples: int = 1000) -> Errors:
     """Measure predictions aligned with the test ratings."""
-    users, wrong = test.users, _differences(test.values, predicted)
-    counts = test.by_user.sizes.astype(np.float64)
-    squared = np.bincount(users, wrong**2, minlength=test.user_count)
-    absolute = np.bincount(users, np.abs(wrong), minlength=test.user_count)
-    own = np.sqrt(squared / np.maximum(counts, 1))
-    columns = np.column_stack([squared, absolute, own, counts, counts > 0])[counts > 0]
-    totals = resampled_totals(columns, resamples=resamples, seed=seed)
-    squared_mean = totals[:, 0] / totals[:, 3]
-    return Errors(
-        mse=estimate(squared_mean),
-        rmse=estimate(np.sqrt(squared_mean)),
-        rmse_by_user=estimate(totals[:, 2] / totals[:, 4]),
-        mae=estimate(totals[:, 1] / totals[:, 3]),
-        users=len(columns),
-        ratings=len(test),
-    )
+    return errors_of_each({"": predicted}, test, seed=seed, resamples=resamples)[""]
+
+
+def errors_of_each(
+    predicted: Mapping[str, Values], test: Ratings, *, seed: int = 0, resamples: int = 1000
+) -> dict[str, Errors]:
+    """Measure several predictions of the same test ratings; users are drawn once for all of them."""
+    counts = test.by_user.sizes
+    columns = [column for values in predicted.values() for column in by_user(values, test)]
+    table = np.column_stack([*columns, counts, counts > 0])[counts > 0]
+    totals = resampled_totals(table, resamples=resamples, seed=seed)
+    ratings, users = totals[:, -2], totals[:, -1]
+    found = {}
+    for name, at in zip(predicted, range(0, len(columns), 3), strict=True):
+        squared, absolute, own = totals[:, at : at + 3].T
+        found[name] = Errors(
+            mse=estimate(squared / ratings),
+            rmse=estimate(np.sqrt(squared / ratings)),
+            rmse_by_user=estimate(own / users),
+            mae=estimate(absolute / ratings),
+            users=len(table),
+            ratings=len(test),
+        )
+    return found
+
+
+def by_user(predicted: Values, test: Ratings) -> list[NDArray[np.float64]]:
+    """Return each user's squared errors and absolute errors, added up, and her own RMSE."""
+    wrong = _differences(test.values, predicted)
+    squared = np.bincount(test.users, wrong**2, minlength=test.user_count)
+    absolute = np.bincount(test.users, np.abs(wrong), minlength=test.user_count)
+    return [squared, absolute, np.sqrt(squared / np.maximum(test.by_user.sizes, 1))]
 
 
 def by_activity(

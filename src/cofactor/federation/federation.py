@@ -30,6 +30,8 @@ class Federation:
     """The lowest and the highest rating that there can be: public, agreed on beforehand."""
     simulated: bool = False
     """Whether one file was dealt out to make-believe parties."""
+    scale_stated: bool = False
+    """Whether the scale was named; otherwise it was read off the parties' ratings."""
 
     @classmethod
     def horizontal(
@@ -40,7 +42,7 @@ class Federation:
         The catalogue of items is public: all parties know all ids. Equal user ids at two parties are taken
         to be different people.
         """
-        return cls("horizontal", _aligned(parties, "item"), _scale(parties, scale), simulated)
+        return cls("horizontal", _aligned(parties, "item"), _scale(parties, scale), simulated, scale is not None)
 
     @classmethod
     def vertical(
@@ -50,7 +52,7 @@ class Federation:
 
         Who the users are is public among the parties; equal item ids at two parties are different items.
         """
-        return cls("vertical", _aligned(parties, "user"), _scale(parties, scale), simulated)
+        return cls("vertical", _aligned(parties, "user"), _scale(parties, scale), simulated, scale is not None)
 
     @classmethod
     def on_device(
@@ -58,7 +60,7 @@ class Federation:
     ) -> "Federation":
         """Make every user a party of her own. One participant answers for the whole cohort."""
         cohort = Party(name=name, ratings=ratings)
-        return cls("on-device", (cohort,), _scale([cohort], scale), simulated=True)
+        return cls("on-device", (cohort,), _scale([cohort], scale), True, scale is not None)
 
     @property
     def devices(self) -> Devices:

@@ -64,6 +64,11 @@ class Party:
         """Where its ledger lies, if it has a file."""
         return None if self.file is None else ledger_path(self.file)
 
+    @property
+    def has_ledger(self) -> bool:
+        """Whether a ledger lies beside its file."""
+        return self.ledger_path is not None and self.ledger_path.exists()
+
     def with_ratings(self, ratings: Ratings) -> "Party":
         """Return the party with other ratings of the same items."""
         return replace(self, ratings=ratings)

@@ -118,7 +118,7 @@ class Run:
         knowing = [name for name, home in self.homes.items() if home.knows(user)]
         if len(knowing) > 1:
             raise UnknownId(
-                f"user {user!r} is at {len(knowing)} parties ({', '.join(knowing[:5])}). Name one of them."
+                f"user {user!r} is at {len(knowing)} parties ({', '.join(knowing[:5])}). Name one: party=..."
             )
         if not knowing:
             raise UnknownId(f"there is no user {user!r} at any of the parties {', '.join(self.homes)}.")

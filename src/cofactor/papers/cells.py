@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from scipy.special import stdtrit
 
-from cofactor.config import fraction, positive, whole
+from cofactor.config import fraction, whole
 from cofactor.data import partition
 from cofactor.data.ratings import Ratings
 from cofactor.data.split import by_fraction
@@ -27,6 +27,8 @@ from cofactor.progress import Listener, Progress
 from cofactor.recipes.home_fit import fit_with_released
 from cofactor.recipes.train import train
 
+T = TypeVar("T")
+
 TEST_FRACTION = 0.1
 """Li et al. 2022, section 4.3: a tenth of the ratings is kept for testing."""
 PER = {"rating": "per-rating", "user": "per-user"}
@@ -40,20 +42,19 @@ class Effort:
     seeds: int = 1
     """How often everything is done anew: split, parties, beginnings and noise."""
     quick: bool = False
-    """Whether fewer epsilons will do."""
+    """Whether fewer columns will do."""
     steps: int = 1000
     """Local steps of every training: T T' in the paper. A multiple of 50."""
     delta: float = 1e-6
 
     def __post_init__(self) -> None:
         whole(seeds=self.seeds, steps=self.steps)
-        positive(delta=self.delta)
         fraction(delta=self.delta)
         if self.steps % 50:
             raise ConfigError(f"steps must be a multiple of 50, got {self.steps}.")
 
-    def epsilons(self, usual: Sequence[float], quick: Sequence[float]) -> Sequence[float]:
-        """Return the epsilons to show."""
+    def shown(self, usual: Sequence[T], quick: Sequence[T]) -> Sequence[T]:
+        """Return what a figure shows: the usual columns, or fewer."""
         return quick if self.quick else usual
 
 

@@ -38,9 +38,9 @@ def figure8(material: Material, effort: Effort) -> list[Cell]:  # noqa: ARG001 (
         PRETRAIN: published(effort, HorizontalMF.as_published()),
         BOTH: published(effort, HorizontalMF.as_published(), users="trained along"),
     }
-    parties = effort.epsilons(_PARTIES, (2, 10, 40))
+    parties = effort.shown(_PARTIES, (2, 10, 40))
     found = [
-        _cell(line, recipe, int(count), column=f"s = {count:g}", epsilon=_EPSILON)
+        _cell(line, recipe, count, column=f"s = {count}", epsilon=_EPSILON)
         for count, (line, recipe) in product(parties, recipes.items())
     ]
     return [*found, _refused(PRETRAIN, recipes[PRETRAIN], "s = 10", _EPSILON)]
@@ -64,7 +64,7 @@ def figure9(material: Material, effort: Effort) -> list[Cell]:  # noqa: ARG001 (
         PUBLISHED: published(effort, HorizontalMF.as_published()),
         SYNCHRONOUS: published(effort, HorizontalMF.synchronous()),
     }
-    epsilons = effort.epsilons(_EPSILONS, _FEW)
+    epsilons = effort.shown(_EPSILONS, _FEW)
     private = [
         _cell(line, recipe, parties, epsilon=epsilon, suffix=f", s = {parties}")
         for parties, (line, recipe), epsilon in product((10, 40), recipes.items(), epsilons)

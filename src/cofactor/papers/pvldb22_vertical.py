@@ -39,7 +39,7 @@ def figure4(material: Material, effort: Effort) -> list[Cell]:  # noqa: ARG001 (
     choices = {EMBEDDING: EmbeddingClipping()} | {
         _clipped(limit): GradientClipping(limit=limit, nonnegative=True) for limit in _LIMITS
     }
-    wanted: list[tuple[Unit, float | None]] = [*product(UNITS, effort.epsilons(EPSILONS, FEW))]
+    wanted: list[tuple[Unit, float | None]] = [*product(UNITS, effort.shown(EPSILONS, FEW))]
     wanted.append(("rating", None))
     return [
         Cell(
@@ -85,7 +85,7 @@ def figure5(material: Material, effort: Effort) -> list[Cell]:  # noqa: ARG001 (
         LANGEVIN: DPSGLD(rounds=effort.steps // 10),
         DEFAULTS: VerticalMF(),
     }
-    epsilons = effort.epsilons(EPSILONS, FEW)
+    epsilons = effort.shown(EPSILONS, FEW)
     found = [
         Cell(
             line=line,
@@ -136,7 +136,7 @@ def figure6(material: Material, effort: Effort) -> list[Cell]:
         _synchronised(rounds): published(parties, effort, rounds=max(1, rounds * effort.steps // 1000))
         for rounds in _SYNCHRONISED
     } | {ALONE: published(parties, effort, alone=True)}
-    wanted = product(UNITS, dealings.items(), effort.epsilons(FEW, FEW[:1]), recipes.items())
+    wanted = product(UNITS, dealings.items(), effort.shown(FEW, FEW[:1]), recipes.items())
     return [
         Cell(
             line=line,
@@ -239,7 +239,7 @@ def _by_parties(parties: int, effort: Effort) -> list[Cell]:
             unit=unit,
             epsilon=epsilon,
         )
-        for (unit, line, recipe), epsilon in product(wanted, effort.epsilons(EPSILONS, FEW))
+        for (unit, line, recipe), epsilon in product(wanted, effort.shown(EPSILONS, FEW))
     ]
 
 

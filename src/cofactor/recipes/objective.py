@@ -1,6 +1,6 @@
 """`ObjectivePerturbation`: a random slope in what each item's vector minimises (Hua, Xia and Zhong 2015).
 
-Noise is drawn once and not added to the result, but to the objective. The proof takes the users' vectors as
+Noise is drawn once, and not added to the result but to the objective. The proof takes the users' vectors as
 given, and they are not: so this is a baseline, with an epsilon that is claimed, and no guarantee.
 """
 
@@ -232,9 +232,9 @@ def shortened(vectors: Floats) -> Floats:
 
 
 def ridge(ratings: Grouped, others: Floats, regularization: float, slopes: Reals | None = None) -> Floats:
-    """Return for each group the vector v that minimises, over its ratings x of others u,
+    """Return the vector v of each group that fits its ratings x of others u best.
 
-    sum (x - <u, v>)^2 + regularization |v|^2 + <slope, v>, where the slope is 0 if none is given.
+    It minimises sum (x - <u, v>)^2 + regularization |v|^2 + <slope, v>; without slopes, the last is left out.
     """
     width = others.shape[1]
     products = pack(others.astype(np.float64)[:, :, None] * others[:, None, :])

@@ -32,6 +32,10 @@ VANILLA = (
     "Not private: the parties kept their ratings at home, but what they sent of their models had no noise, "
     "and ratings can be recovered from it."
 )
+_READ_SCALE = (
+    "The scale of the ratings was read off the parties' data. Name it, so that nobody's extreme rating shows "
+    "in it."
+)
 _SECURE = SecureRandom()
 _POINTS = 8
 """How often epsilon is reckoned anew while rounds go by."""
@@ -94,7 +98,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         created=created.isoformat(timespec="seconds"),
         seconds=time.perf_counter() - start,
         events=tuple(events),
-        guarantee=_guarantee(settled, facts, budget, all_released(ledgers, session.name)),
+        guarantee=_guarantee(settled, federation, budget, all_released(ledgers, session.name)),
         homes=homes,
         together=_together(settled, federation, budget, session, ledgers, coordinator.rounds),
     )
@@ -137,16 +141,18 @@ def _ledgers(
     session: str,
     training: Training,
 ) -> dict[str, Ledger]:
-    """Open all ledgers, and make sure that all of them have room before anybody begins."""
-    ledgers = {
-        party.name: open_ledger(
+    """Open all ledgers, and make sure that all of them have room before anybody begins.
+
+    Those that exist come first: a refusal leaves no new ones behind.
+    """
+    ledgers = {}
+    for party in sorted(federation.parties, key=lambda each: not each.has_ledger):
+        ledger = open_ledger(
             party, own_budget(party, budget), training.folder, newer_data=training.newer_data
         )
-        for party in federation.parties
-    }
-    for name, ledger in ledgers.items():
-        reserve(ledger, schedules[name], session)
-    return ledgers
+        reserve(ledger, schedules[party.name], session)
+        ledgers[party.name] = ledger
+    return {party.name: ledgers[party.name] for party in federation.parties}
 
 
 def _host(
@@ -232,10 +238,14 @@ def _finished(hosts: Mapping[str, Host], last: bytes) -> dict[str, Any]:
         return {name: future.result() for name, future in futures.items()}
 
 
-def _guarantee(recipe: Recipe, facts: Facts, budget: Budget | None, events: list[Event]) -> Guarantee:
+def _guarantee(
+    recipe: Recipe, federation: Federation, budget: Budget | None, events: list[Event]
+) -> Guarantee:
+    facts = federation.facts
     if budget is None:
         return Guarantee.nothing(getattr(recipe, "not_private", VANILLA))
     promise = recipe.promise(facts, budget)
+    stated = federation.scale_stated or federation.simulated
     units = facts.user_count if budget.unit == "user" else facts.rating_count
     found = Guarantee.of(
         events,
@@ -250,7 +260,7 @@ def _guarantee(recipe: Recipe, facts: Facts, budget: Budget | None, events: list
     return replace(
         found,
         why_not=(*found.why_not, *promise.why_not),
-        warnings=(*found.warnings, *promise.warnings),
+        warnings=(*found.warnings, *promise.warnings, *([] if stated else [_READ_SCALE])),
     )
 
 

@@ -1,5 +1,6 @@
 """`train`: a recipe and data in, a run out."""
 
+import secrets
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from cofactor.errors import ConfigError
 from cofactor.federation.channel import NO_FAILURES, Failures
 from cofactor.federation.federation import Federation
 from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
+from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Random, SecureRandom
@@ -97,7 +99,7 @@ def _train_pooled(
 
 def _train_alone(recipe: Alone, federation: Federation, seed: int) -> Run:
     created, start, facts = datetime.now(UTC), time.perf_counter(), federation.facts
-    homes = recipe.fit(federation, seed=seed)
+    homes, session = recipe.fit(federation, seed=seed), secrets.token_hex(8)
     return Run(
         model=None,
         recipe=as_table(recipe),
@@ -109,7 +111,7 @@ def _train_alone(recipe: Alone, federation: Federation, seed: int) -> Run:
         homes=homes,
         together=Together(
             split=facts.split,
-            session="",
+            session=session,
             simulated=federation.simulated,
             budget=None,
             parties={
@@ -118,5 +120,6 @@ def _train_alone(recipe: Alone, federation: Federation, seed: int) -> Run:
             },
             rounds=0,
             traffic=0,
+            transcript=Transcript.create(None, session=session).content(),
         ),
     )

@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files scale noise accounting private]."""
+"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files noise private ...]."""
 
 import json
 import sys

@@ -6,7 +6,7 @@ import dp_accounting
 from dp_accounting.pld import PLDAccountant
 
 from benchmarks.bench import Row, cpu_best, faster
-from cofactor.privacy import losses
+from cofactor.privacy import calibrate, losses
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
@@ -80,5 +80,5 @@ def _compose_coins() -> float:
 
 def _forget() -> None:
     """Start each repetition without what earlier ones left in memory."""
-    calibrated.cache_clear()
+    calibrate._calibrated.cache_clear()
     losses._loss.cache_clear()

@@ -6,10 +6,17 @@ from cofactor.data.ratings import Ratings
 from cofactor.data.synthetic import Shape, make
 from cofactor.errors import ConfigError
 from cofactor.factors.bayes import Bayes
+from cofactor.factors.model import Factors
 from cofactor.factors.sgd import SGD
+from cofactor.federation.run import Run
 from cofactor.progress import Progress
 from cofactor.recipes.pooled import Pooled
 from cofactor.recipes.train import train
+
+
+def model_of(run: Run) -> Factors:
+    assert run.model is not None
+    return run.model
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +26,7 @@ def ratings() -> Ratings:
 
 def test_same_seed_gives_the_same_model_and_another_seed_another(ratings: Ratings) -> None:
     recipe = Pooled(model=SGD(epochs=2))
-    one, two, other = (train(recipe, ratings, seed=seed).model for seed in (1, 1, 2))
+    one, two, other = (model_of(train(recipe, ratings, seed=seed)) for seed in (1, 1, 2))
     assert np.array_equal(one.user_vectors, two.user_vectors)
     assert not np.array_equal(one.user_vectors, other.user_vectors)
 
@@ -36,20 +43,20 @@ def test_run_remembers_recipe_data_and_progress(ratings: Ratings) -> None:
 
 def test_data_without_values_gets_an_implicit_model(ratings: Ratings) -> None:
     clicks = Ratings.from_arrays(ratings.users, ratings.items)
-    assert train(Pooled(), clicks).model.scale is None
-    assert train(Pooled(), ratings).model.scale is not None
+    assert model_of(train(Pooled(), clicks)).scale is None
+    assert model_of(train(Pooled(), ratings)).scale is not None
 
 
 def test_run_says_which_model_was_chosen(ratings: Ratings) -> None:
     run = train(Pooled(), ratings)
     assert run.recipe["model"]["kind"] == "SGD"
-    assert np.array_equal(train(Pooled(model=SGD()), ratings).model.item_bias, run.model.item_bias)
+    assert np.array_equal(model_of(train(Pooled(model=SGD()), ratings)).item_bias, model_of(run).item_bias)
 
 
 def test_features_reach_the_model_that_can_use_them(ratings: Ratings) -> None:
     features = np.eye(ratings.item_count, 2, dtype=np.float32)
     recipe = Pooled(model=Bayes())
-    plain, informed = train(recipe, ratings).model, train(recipe, ratings, features=features).model
+    plain, informed = (model_of(train(recipe, ratings, features=x)) for x in (None, features))
     assert informed.item_vectors.shape[1] == plain.item_vectors.shape[1] + 2
 
 

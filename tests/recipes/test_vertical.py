@@ -90,7 +90,12 @@ def test_a_unit_changes_the_mean_by_no_more_than_the_bound(budget: Budget) -> No
 
     def total(units: tuple[Any, ...]) -> Any:
         half, _ = participant_of(QUICK, table(rated(units, budget.unit)), budget)
-        half._home.door.release = lambda _, bounded, **__: captured.append(bounded) or bounded.value
+
+        def release(_: Any, bounded: Any, **__: Any) -> Any:
+            captured.append(bounded)
+            return bounded.value
+
+        half._home.door.release = release
         released_total(half._home, half._ratings, budget.unit)
         return captured[-1]
 

@@ -42,7 +42,9 @@ class Federation:
         The catalogue of items is public: all parties know all ids. Equal user ids at two parties are taken
         to be different people.
         """
-        return cls("horizontal", _aligned(parties, "item"), _scale(parties, scale), simulated, scale is not None)
+        return cls(
+            "horizontal", _aligned(parties, "item"), _scale(parties, scale), simulated, scale is not None
+        )
 
     @classmethod
     def vertical(
@@ -52,7 +54,9 @@ class Federation:
 
         Who the users are is public among the parties; equal item ids at two parties are different items.
         """
-        return cls("vertical", _aligned(parties, "user"), _scale(parties, scale), simulated, scale is not None)
+        return cls(
+            "vertical", _aligned(parties, "user"), _scale(parties, scale), simulated, scale is not None
+        )
 
     @classmethod
     def on_device(

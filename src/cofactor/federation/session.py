@@ -5,6 +5,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from cofactor.federation.messages import Message
 from cofactor.federation.party import Party
 from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
+from cofactor.progress import Progress
 
 
 def terms_of(recipe: object, budget: Budget | None, federation: Federation, seed: int) -> dict[str, Any]:
@@ -77,6 +79,22 @@ def _name(folder: Path, terms: Mapping[str, Any]) -> str:
             "the same settings and data, or train anew under another name."
         )
     return name
+
+
+def told_before(folder: Path | None) -> list[Progress]:
+    """Return the progress of earlier attempts; a line that a crash cut off is left out."""
+    file = None if folder is None else folder / "events.jsonl"
+    if file is None or not file.exists():
+        return []
+    lines = file.read_text().splitlines(keepends=True)
+    return [Progress(**json.loads(line)) for line in lines if line.endswith("\n")]
+
+
+def tell(folder: Path | None, event: Progress) -> None:
+    """Note progress, for the run that will be finished later."""
+    if folder is not None:
+        with (folder / "events.jsonl").open("a") as file:
+            file.write(json.dumps(asdict(event)) + "\n")
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from cofactor.config import whole
 from cofactor.data.grouping import Grouped, first_duplicate
 from cofactor.errors import ConfigError, DataError
 from cofactor.factors.simd import Table, cells, new_table
-from cofactor.recipes.descent_kernels import MOST_FACTORS
 from cofactor.factors.whole_rows import MOST
+from cofactor.recipes.descent_kernels import MOST_FACTORS
 
 Rates = float | Sequence[float] | NDArray[Any]
 

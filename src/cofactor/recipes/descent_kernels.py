@@ -25,9 +25,9 @@ from cofactor.factors.simd import (
     store_row,
     without_negatives,
 )
+from cofactor.factors.whole_rows import add_whole, noisy, row_at
 from cofactor.privacy.gaussian_kernels import NUMBERS, block_of, fill_gaussian
 from cofactor.randomness import Key
-from cofactor.factors.whole_rows import add_whole, noisy, row_at
 
 MARGIN = 1e-5
 """Limits in float32 are set this much, relatively, below those that are promised: more than float32 can be

@@ -15,6 +15,7 @@ from cofactor.config import fraction, one_of, whole
 from cofactor.data.grouping import Grouped, Offsets
 from cofactor.errors import ConfigError
 from cofactor.factors.simd import Table, cells, new_table
+from cofactor.factors.whole_rows import step_size, whole_cells
 from cofactor.privacy import noise
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import UNITS, Unit
@@ -43,7 +44,6 @@ from cofactor.recipes.descent_kernels import (
     move_users,
     project,
 )
-from cofactor.factors.whole_rows import step_size, whole_cells
 
 
 class Gradients(NamedTuple):

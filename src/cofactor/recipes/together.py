@@ -18,7 +18,7 @@ from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Home, Promise, Recipe, shared_units
 from cofactor.federation.host import Host
 from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
-from cofactor.federation.session import alone_in, begun, terms_of
+from cofactor.federation.session import alone_in, begun, tell, terms_of, told_before
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Event
@@ -76,10 +76,11 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         party.name: _host(settled, party.name, federation, schedules, ledgers, session, training)
         for party in federation.parties
     }
-    events: list[Progress] = []
+    events = told_before(training.folder)
 
     def note(event: Progress) -> None:
         events.append(event)
+        tell(training.folder, event)
         training.progress(event)
 
     channel = InProcess(hosts, failures=training.failures)

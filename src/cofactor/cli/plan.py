@@ -1,6 +1,6 @@
 """`cofactor plan`: what a schedule of noisy releases costs, before any data are read."""
 
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
@@ -11,15 +11,22 @@ from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
     from cofactor.privacy.mechanisms import AnyMechanism
+    from cofactor.privacy.plan import Plan
 
 MECHANISMS = ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "skellam", "poisson-binomial")
 
 
 def plan(
-    rounds: Annotated[int, typer.Option(help="How many rounds.")],
     delta: Annotated[
         float, typer.Option(help="Probability that the promise fails: far below 1 / users; 0 with laplace.")
     ],
+    rounds: Annotated[int | None, typer.Option(help="How many rounds; a recipe chooses them itself.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="Plan a recipe: vertical-taste, vertical-mf or horizontal-mf, at its defaults."),
+    ] = None,
+    items: Annotated[int | None, typer.Option(help="With --recipe: how many items there are.")] = None,
+    ratings: Annotated[int | None, typer.Option(help="With --recipe: how many ratings there are.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The budget; the noise is chosen to keep it.")] = None,
     noise_multiplier: Annotated[
         float | None, typer.Option(help="Noise divided by the bound, to learn the epsilon that it costs.")
@@ -44,7 +51,9 @@ def plan(
     theta: Annotated[
         float | None, typer.Option(help="poisson-binomial: bend of the coins, instead of a noise multiplier.")
     ] = None,
-    unit: options.Unit = "user",
+    unit: Annotated[
+        str | None, typer.Option(help="Who is protected: user or rating; the recipe's usual, else user.")
+    ] = None,
     adjacency: options.Adjacency = "empty",
     json: options.Json = False,
 ) -> None:
@@ -55,9 +64,25 @@ def plan(
     from cofactor.privacy.plan import plan as make
     from cofactor.privacy.schedule import Release, Schedule
 
+    one_of(ADJACENCIES, adjacency=adjacency)
+    if recipe is not None:
+        made = _of_recipe(
+            recipe,
+            epsilon,
+            delta,
+            unit,
+            adjacency,
+            users=users,
+            items=items,
+            ratings=ratings,
+            parties=parties,
+        )
+        _tell(made, as_json=json)
+    unit = unit or "user"
     one_of(MECHANISMS, mechanism=mechanism)
     one_of(UNITS, unit=unit)
-    one_of(ADJACENCIES, adjacency=adjacency)
+    if rounds is None:
+        raise ConfigError("name --rounds, or a recipe that chooses them: --recipe horizontal-mf.")
     about: dict[str, Any] = {"unit": cast(Unit, unit), "adjacency": cast(Adjacency, adjacency)}
     noise = _noise(mechanism, noise_multiplier, theta)
     if epsilon is None and noise is None:
@@ -93,12 +118,34 @@ def plan(
         budget = needed(schedule, delta=delta, **about)
     else:
         budget = Budget(epsilon=epsilon, delta=delta, **about)
-    made = make(schedule, budget, keep_noise=noise is not None)
-    if json:
+    _tell(make(schedule, budget, keep_noise=noise is not None), as_json=json)
+
+
+def _tell(made: "Plan", *, as_json: bool) -> NoReturn:
+    if as_json:
         print_json(made.as_json())
     else:
         print_line(str(made), "" if made.holds else RED)
     raise typer.Exit(0 if made.holds else 1)
+
+
+def _of_recipe(
+    name: str, epsilon: float | None, delta: float, unit: str | None, adjacency: str, **sizes: Any
+) -> "Plan":
+    """Plan a recipe at its defaults."""
+    from cofactor.cli.choose import classes
+    from cofactor.privacy.budget import Adjacency, Budget, Unit
+    from cofactor.recipes.plan import plan as plan_recipe
+
+    known = {each: kind for each, kind in classes().items() if hasattr(kind, "participant")}
+    one_of(tuple(known), recipe=name)
+    if epsilon is None:
+        raise ConfigError("a plan for a recipe needs --epsilon.")
+    wanted = unit or known[name].units[0]
+    budget = Budget(
+        epsilon=epsilon, delta=delta, unit=cast(Unit, wanted), adjacency=cast(Adjacency, adjacency)
+    )
+    return plan_recipe(known[name](), budget, **sizes)
 
 
 def _noise(mechanism: str, noise_multiplier: float | None, theta: float | None) -> float | None:

@@ -90,7 +90,7 @@ class ItemSums:
 
     def promise(self, facts: Facts, budget: Budget) -> Promise:  # noqa: ARG002
         own = 1 / len(facts.parties) if self.summed and self.shares else 1.0
-        return Promise(against=("the coordinator",), own_share=own)
+        return Promise(against=("the coordinator",), shared={WHAT: own})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,6 +129,7 @@ def test_fine_tuning_is_a_second_line_of_the_same_training() -> None:
     assert (before.line, after.line) == ("line", "after")
     assert before.epsilon == after.epsilon
     assert before.ours != after.ours
+    assert (before.at_home, after.at_home) == (False, True)
 
 
 def test_a_model_is_fitted_by_each_party_itself() -> None:

@@ -53,12 +53,27 @@ def test_a_level_without_noise_is_compared_with_every_column() -> None:
     assert "Found at 1 of 2 points" in claim.found(rows)
 
 
+def test_a_claim_about_several_lines_counts_the_points_of_all() -> None:
+    other = Line(line="other", panel="per-user")
+    rows = [row(LEFT, "a", 1.0), row(other, "a", 3.0), row(RIGHT, "a", 2.0)]
+    claim = Claim(says="both are lower", lower=LEFT, also=(other,), than=RIGHT)
+    assert "Found at 1 of 2 points" in claim.found(rows)
+
+
 def test_the_best_private_row_is_held_against_simple_models() -> None:
     rows = [row(LEFT, "a", 1.1, 1.0), row(LEFT, "b", 1.05, 10.0), row(RIGHT, "no noise", 0.5)]
     baselines = {"global_mean": Baseline(ours=1.2), "bias": Baseline(ours=0.8)}
     assert against_baselines(rows, baselines) == [
-        "per-user: the lowest private error is 1.050 (left, b); it beats the global mean (1.200), it does "
-        "not beat the model of biases (0.800)."
+        "per-user: the lowest private error is 1.050 (left, b); lower than the global mean (1.200); not "
+        "lower than biases (0.800)."
+    ]
+
+
+def test_what_parties_keep_at_home_is_not_taken_for_private() -> None:
+    kept = Row(line="home", panel="per-user", column="a", ours=0.7, epsilon=1.0, at_home=True)
+    sentences = against_baselines([row(LEFT, "a", 1.1, 1.0), kept], {"bias": Baseline(ours=0.8)})
+    assert sentences == [
+        "per-user: the lowest private error is 1.100 (left, a); not lower than biases (0.800)."
     ]
 
 

@@ -127,6 +127,12 @@ class Door:
         return passed
 
 
+def release_of(event: Event) -> str:
+    """Return which release an event is of, its round apart."""
+    what, mark, _ = event.what.rpartition(", round ")
+    return what if mark else event.what
+
+
 def round_of(event: Event) -> int | None:
     """Return the round that an event's label tells, if it has one."""
     _, mark, number = event.what.rpartition(", round ")

@@ -5,7 +5,7 @@ simply missing. Both can say what they must remember to go on after a restart.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
@@ -143,9 +143,9 @@ class Promise:
     warnings: tuple[str, ...] = ()
     why_not: tuple[str, ...] = ()
     """Why it does not hold, if it does not, whatever the numbers say."""
-    own_share: float = 1.0
-    """The part of the noise, as a variance, that a party adds itself: all that protects it if all others
-    collude."""
+    shared: Mapping[str, float] = field(default_factory=dict)
+    """By release, the part of the noise, as a variance, that a party adds itself: all that protects it if
+    all others collude. All of it where nothing is said."""
 
 
 class Recipe(Protocol):

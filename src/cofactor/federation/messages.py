@@ -10,7 +10,7 @@ import math
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from cofactor.errors import RunError
 MAGIC = b"cofactor message 1\n"
 """The first bytes of every letter, with the version of its layout."""
 
+_PLAIN = (int, float, str, bool, NoneType)
 _TYPES = ("<f4", "<f8", "<i4", "<i8", "<u4", "<u8", "|u1", "|b1")
 _TEXTS = ("session", "sender", "protection")
 
@@ -111,7 +112,8 @@ def _check_types(kind: type[Message], values: Mapping[str, Any]) -> None:
     hints = typing.get_type_hints(kind)
     for name, value in values.items():
         choices = typing.get_args(hints[name]) if isinstance(hints[name], UnionType) else (hints[name],)
-        allowed = {typing.get_origin(choice) or choice for choice in choices}
+        # What numpy's array types look like differs between its versions: whatever is not plain is one.
+        allowed = {choice if choice in _PLAIN else np.ndarray for choice in choices}
         if type(value) not in allowed and not (type(value) is int and float in allowed):
             raise ValueError(f"{name} is of another type")
 

@@ -215,6 +215,7 @@ def _rows(cell: Cell, found: _Found, effort: Effort) -> list[Row]:
             epsilon=max(found.epsilons, default=None),
             delta=None if cell.epsilon is None else effort.delta,
             note=f"refused: {found.refused}" if found.refused else cell.impossible or cell.note,
+            at_home=line == cell.fine_tuned,
             **summary(found.lines.get(line, [])),
         )
         for line in lines

@@ -34,6 +34,8 @@ class Claim:
     than: Line
     alike: bool = False
     """Whether the claim is that there is no difference."""
+    also: tuple[Line, ...] = ()
+    """More lines of the same panel of which the same is said."""
 
     def found(self, rows: Sequence[Row]) -> str:
         """Say whether we find it too."""
@@ -44,9 +46,13 @@ class Claim:
         return f"{claim} {self._verdict(pairs)} ({_range(pairs)})."
 
     def _pairs(self, rows: Sequence[Row]) -> list[tuple[float, float]]:
-        mine, others = self.lower.among(rows), self.than.among(rows)
+        others = self.than.among(rows)
         level = others.get(ANY_EPSILON)
-        found = [(ours, others.get(column, level)) for column, ours in mine.items()]
+        found = [
+            (ours, others.get(column, level))
+            for line in (self.lower, *self.also)
+            for column, ours in line.among(rows).items()
+        ]
         return [(ours, other) for ours, other in found if other is not None]
 
     def _verdict(self, pairs: Sequence[tuple[float, float]]) -> str:
@@ -70,30 +76,40 @@ def _range(pairs: Sequence[tuple[float, float]]) -> str:
 
 
 def against_baselines(rows: Sequence[Row], baselines: Mapping[str, Baseline]) -> list[str]:
-    """Say for each panel whether its best private row beats what costs no privacy or no thought."""
+    """Say for each panel whether the best of what was released beats what costs no privacy or no thought."""
     found = []
     for panel in dict.fromkeys(row.panel for row in rows):
         private = [
             (row.ours, row)
             for row in rows
-            if row.panel == panel and row.epsilon is not None and row.ours is not None
+            if row.panel == panel and row.epsilon is not None and row.ours is not None and not row.at_home
         ]
         if not private:
             continue
         value, best = min(private, key=lambda pair: pair[0])
-        words = [_beside(value, name, baselines[name].ours) for name in _SIMPLE if name in baselines]
-        found.append(
-            f"{panel}: the lowest private error is {value:.3f} ({best.line}, {best.column}); "
-            + ", ".join(words)
-            + "."
-        )
+        beaten, others = _beside(value, baselines)
+        parts = [f"{panel}: the lowest private error is {value:.3f} ({best.line}, {best.column})"]
+        parts += [f"lower than {', '.join(beaten)}"] if beaten else []
+        parts += [f"not lower than {', '.join(others)}"] if others else []
+        found.append("; ".join(parts) + ".")
     return found
 
 
-_SIMPLE = ("global_mean", "user_mean", "item_mean", "bias")
+_SIMPLE = {
+    "global_mean": "the global mean",
+    "user_mean": "the user mean",
+    "item_mean": "the item mean",
+    "bias": "biases",
+}
 
 
-def _beside(value: float, name: str, other: float | None) -> str:
-    assert other is not None
-    verb = "beats" if value < other * (1 - _TIE) else "does not beat"
-    return f"it {verb} the {name.replace('_', ' ')} ({other:.3f})".replace("the bias", "the model of biases")
+def _beside(value: float, baselines: Mapping[str, Baseline]) -> tuple[list[str], list[str]]:
+    """Return the simple models with a higher error, and the others."""
+    beaten: list[str] = []
+    others: list[str] = []
+    for name, words in _SIMPLE.items():
+        other = baselines[name].ours if name in baselines else None
+        if other is not None:
+            side = beaten if value < other * (1 - _TIE) else others
+            side.append(f"{words} ({other:.3f})")
+    return beaten, others

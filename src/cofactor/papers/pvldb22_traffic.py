@@ -45,15 +45,15 @@ def figure2(material: Material, effort: Effort, progress: Listener) -> list[Row]
     for number, (users, items) in enumerate(shapes, 1):
         panel = f"{users:,} users and {items:,} items"
         for line, (up, down) in _traffic(users, items).items():
-            paper = _PAPER if (users, items) == ML_10M else {}
+            known = (users, items) == ML_10M
             rows += [
                 Row(
                     line=line,
                     panel=panel,
                     column=column,
                     ours=count / 1e6,
-                    paper=paper.get((line, column)),
-                    note=_NOTES.get((line, column), ""),
+                    paper=_PAPER.get((line, column)) if known else None,
+                    note=_NOTES.get((line, column), "") if known else "",
                 )
                 for column, count in ((ONE_WAY, up), (BOTH_WAYS, up + down))
             ]

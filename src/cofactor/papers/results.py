@@ -30,6 +30,8 @@ class Row:
     """What the accountant proves for what was released."""
     delta: float | None = None
     note: str = ""
+    at_home: bool = False
+    """Whether it is a model made from raw ratings, which stays with its party: the budget is not its cost."""
 
     @property
     def name(self) -> str:

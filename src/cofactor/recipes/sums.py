@@ -20,10 +20,17 @@ class PlainSum:
         """Return what the guarantee rests on besides the noise."""
         return ()
 
+    def why_not(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
+        """Return why a guarantee does not hold, if it does not."""
+        return ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class IdealSum:
-    """Nobody sees more than the sum of all answers, so the parties share the noise.
+    """Nobody sees more than the sum of all answers, so the parties share the noise: a simulation.
+
+    It stands for a secure sum, and shows what one would give. Nothing here hides the answers from whoever
+    runs the process, so a guarantee that needs it does not hold.
 
     A party knows its own answer and its own noise: what is left when it takes both off must still have all
     the noise. It has, where each of s parties adds 1 / (s - 1) of it.
@@ -42,12 +49,20 @@ class IdealSum:
         return (
             Assumption(
                 what="nobody sees more of the messages about users than their sum",
-                met="one process added them up and kept the parts to itself; between machines that takes a "
-                "secure sum",
+                met="that is only simulated here",
             ),
             Assumption(
                 what="no two parties pool what they know, with or without the coordinator",
                 met="it is taken on trust: two together know two shares of the noise, so that less than all "
                 "of it is left",
             ),
+        )
+
+    def why_not(self, parties: int) -> tuple[str, ...]:
+        """Return why a guarantee does not hold: with two parties every party adds all the noise anyway."""
+        if parties < 3:
+            return ()
+        return (
+            "Messages about users had only a share of the noise each and were added up in plain sight: "
+            "IdealSum simulates a secure sum.",
         )

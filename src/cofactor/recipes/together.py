@@ -12,7 +12,7 @@ from cofactor.config import as_table
 from cofactor.errors import ConfigError, Refused
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
-from cofactor.federation.door import Door
+from cofactor.federation.door import Door, release_of
 from cofactor.federation.drive import Round, Session, drive, farewell
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Home, Promise, Recipe, shared_units
@@ -302,7 +302,11 @@ def _loss(events: list[Event], budget: Budget, promise: Promise) -> float | None
     """Return what a party loses if all others collude: only its own share of the noise protects it then."""
     from cofactor.privacy.accountant import spent
 
-    alone = [replace(event, mechanism=event.mechanism.scaled(promise.own_share**0.5)) for event in events]
+    shares = [promise.shared.get(release_of(event), 1.0) for event in events]
+    alone = [
+        replace(event, mechanism=event.mechanism.scaled(share**0.5))
+        for event, share in zip(events, shares, strict=True)
+    ]
     try:
         epsilon = spent(alone, budget.delta, unit=budget.unit, adjacency=budget.adjacency).epsilon
     except Refused:

@@ -49,8 +49,8 @@ class VerticalTaste:
     """In how many directions tastes are told, besides generosity."""
     item_share: float = 0.1
     """Share of the budget for the release about items; the messages about users have the rest."""
-    aggregate: PlainSum | IdealSum = field(default_factory=IdealSum)
-    """How messages about users are added up."""
+    aggregate: PlainSum | IdealSum = field(default_factory=PlainSum)
+    """How messages about users are added up: whether each is seen, or, as a simulation, only their sum."""
     publish: bool = False
     """Whether to make a model that everyone may see, too; it predicts worse than the parties' own."""
     home: Bayes = field(default_factory=Bayes)
@@ -126,7 +126,8 @@ class VerticalTaste:
             ),
             assumptions=self.aggregate.assumptions(parties),
             warnings=_warnings(parties),
-            own_share=self.aggregate.share(parties),
+            why_not=self.aggregate.why_not(parties),
+            shared={USER_MESSAGES: self.aggregate.share(parties)},
         )
 
 

@@ -21,7 +21,7 @@ MISMATCHES = (0.05, 0.3, 1.0)
 _HELD_OUT = 0.1
 _FEWEST = 50
 """With fewer held-out ratings than this there is no telling, and the party stays alone."""
-_SURE = 1.0
+_SURE = 2.0
 """By how many standard errors listening must have helped on the held-out ratings."""
 
 
@@ -46,6 +46,7 @@ def fit_at_home(
 
     `listen` returns what the others tell, given how different users may be with them. The first part of the
     epochs runs without the held-out ratings, to choose; the rest with all ratings, and with what was chosen.
+    A party that had better not listen has the model that it would have had alone.
     """
     learn, test = _held_out(ratings, seed)
     first = replace(bayes, epochs=(bayes.epochs + 1) // 2)
@@ -57,9 +58,10 @@ def fit_at_home(
         chosen = _chosen(
             alone, {each: _errors(once, learn, test, features, start, listen(each)) for each in MISMATCHES}
         )
-    told = None if chosen is None else listen(chosen)
+    if chosen is None:
+        return AtHome(bayes.fit(ratings, features=features, seed=seed), None)
     second = replace(bayes, epochs=max(bayes.epochs // 2, 1))
-    return AtHome(second.learn(ratings, features=features, told=told, start=start).model, chosen)
+    return AtHome(second.learn(ratings, features=features, told=listen(chosen), start=start).model, chosen)
 
 
 def _held_out(ratings: Ratings, seed: int) -> tuple[Ratings, Ratings]:

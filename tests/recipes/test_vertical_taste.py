@@ -24,7 +24,7 @@ from cofactor.privacy.neighbours import Datasets, Neighbours
 from cofactor.privacy.sensitivity import assert_bounded
 from cofactor.randomness import InsecureRandom
 from cofactor.recipes.alone import Alone
-from cofactor.recipes.sums import PlainSum
+from cofactor.recipes.sums import IdealSum
 from cofactor.recipes.taste_items import ITEM_BOUND
 from cofactor.recipes.taste_letters import TasteBegin, TasteDirections, TasteItems, TasteSums, TasteTotal
 from cofactor.recipes.taste_message import MESSAGE_BOUND
@@ -34,8 +34,8 @@ from cofactor.recipes.vertical_taste import VerticalTaste, directions_for, noise
 
 BUDGET = Budget(epsilon=4.0, delta=1e-6, unit="rating")
 HOME = Bayes(factors=1, epochs=4, threads=1)
-RECIPE = VerticalTaste(home=HOME)
-PLAIN = VerticalTaste(home=HOME, aggregate=PlainSum())
+RECIPE = VerticalTaste(home=HOME, aggregate=IdealSum())
+PLAIN = VerticalTaste(home=HOME)
 USERS, ITEMS = 150, 36
 STARS = Scale(1, 5)
 
@@ -208,16 +208,29 @@ def test_a_party_takes_its_own_part_off_before_it_listens(budget: Budget | None)
 
 
 def test_the_noise_of_both_releases_adds_up_to_the_budget() -> None:
-    run = train(RECIPE, federation(), budget=BUDGET)
+    run = train(PLAIN, federation(), budget=BUDGET)
     guarantee = run.guarantee
-    assert guarantee is not None
     assert guarantee.holds
     assert guarantee.releases == 6
     assert guarantee.epsilon is not None
     assert 0.98 * BUDGET.epsilon < guarantee.epsilon <= BUDGET.epsilon
-    assert any("no two parties pool" in each.what for each in guarantee.assumptions)
     assert run.model is None
-    assert set(run.homes or {}) == {"party 0", "party 1", "party 2"}
+    assert set(run.homes) == {"party 0", "party 1", "party 2"}
+
+
+def test_a_secure_sum_that_is_only_simulated_promises_nothing() -> None:
+    run = train(RECIPE, federation(), budget=BUDGET)
+    assert not run.guarantee.holds
+    assert "simulates a secure sum" in str(run.guarantee)
+    assert any("no two parties pool" in each.what for each in run.guarantee.assumptions)
+    assert run.together is not None
+    # Each of three parties adds half of the noise on messages about users, and all of that on items.
+    losses = [party.epsilon or 0 for party in run.together.parties.values()]
+    assert min(losses) > 1.2 * BUDGET.epsilon
+
+
+def test_the_noise_of_two_parties_protects_each_by_itself() -> None:
+    assert train(RECIPE, federation(parties=2), budget=BUDGET).guarantee.holds
 
 
 def test_the_two_releases_have_their_shares_of_the_budget() -> None:

@@ -44,9 +44,9 @@ def fit_at_home(
 ) -> AtHome:
     """Fit the party's model, with what the others tell where that helps on ratings held out.
 
-    `listen` returns what the others tell, given how different users may be with them. The first part of the
-    epochs runs without the held-out ratings, to choose; the rest with all ratings, and with what was chosen.
-    A party that had better not listen has the model that it would have had alone.
+    `listen` returns what the others tell, given how different users may be with them. To choose,
+    half of the epochs run without the held-out ratings. Then the party fits all of its ratings as it would
+    alone, and listens in the second half of the epochs; or not at all.
     """
     learn, test = _held_out(ratings, seed)
     first = replace(bayes, epochs=(bayes.epochs + 1) // 2)
@@ -60,8 +60,9 @@ def fit_at_home(
         )
     if chosen is None:
         return AtHome(bayes.fit(ratings, features=features, seed=seed), None)
+    begun = first.learn(ratings, features=features, seed=seed).beliefs
     second = replace(bayes, epochs=max(bayes.epochs // 2, 1))
-    return AtHome(second.learn(ratings, features=features, told=listen(chosen), start=start).model, chosen)
+    return AtHome(second.learn(ratings, features=features, told=listen(chosen), start=begun).model, chosen)
 
 
 def _held_out(ratings: Ratings, seed: int) -> tuple[Ratings, Ratings]:

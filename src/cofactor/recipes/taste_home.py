@@ -21,7 +21,7 @@ MISMATCHES = (0.05, 0.3, 1.0)
 _HELD_OUT = 0.1
 _FEWEST = 50
 """With fewer held-out ratings than this there is no telling, and the party stays alone."""
-_SURE = 2.0
+_SURE = 3.0
 """By how many standard errors listening must have helped on the held-out ratings."""
 
 

@@ -109,7 +109,22 @@ MISTAKES: list[tuple[str, int, str]] = [
     (
         "train good.csv other.csv --split vertical --epsilon 1 --recipe vertical-taste --published",
         2,
-        r"in no paper",
+        r"VerticalTaste has no published setting",
+    ),
+    (
+        "train good.csv other.csv --split vertical --recipe objective-perturbation",
+        2,
+        r"ObjectivePerturbation takes no budget.*--not-private",
+    ),
+    (
+        "train good.csv other.csv --split vertical --recipe objective-perturbation --epsilon 1 --not-private",
+        2,
+        r"ObjectivePerturbation takes no budget.*Train it without one",
+    ),
+    (
+        "train good.csv other.csv --split vertical --recipe dp-sgld --not-private",
+        2,
+        r"DPSGLD needs a budget.*VerticalMF",
     ),
     ("train good.csv other.csv --split vertical --epsilon 1 --recipe alone", 2, r"Alone takes no budget"),
     (

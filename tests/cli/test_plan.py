@@ -2,8 +2,16 @@
 
 from typing import Any
 
+import pytest
+
 Command = Any
 BASE = ["plan", "--delta", "1e-6", "--rounds", "10"]
+SIZES = {"--users": 3000, "--items": 400, "--ratings": 90_000}
+
+
+def of_recipe(name: str = "horizontal-mf", *, without: str = "") -> list[object]:
+    words = [word for option, size in SIZES.items() if option != without for word in (option, size)]
+    return ["plan", "--recipe", name, "--epsilon", 2, "--delta", "1e-6", *words]
 
 
 def test_plan_finds_noise_for_a_budget(cofactor: Command) -> None:
@@ -91,3 +99,59 @@ def test_noise_that_proves_nothing_is_null_for_programs(cofactor: Command) -> No
     done = cofactor(*BASE, "--noise-multiplier", 0.01, "--epsilon", 2, "--json")
     assert (done.code, done.json["epsilon"], done.json["by_round"][0]["epsilon"]) == (1, None, None)
     assert "epsilon inf" in cofactor(*BASE, "--noise-multiplier", 0.01, "--epsilon", 2).out
+
+
+def test_recipe_is_planned_at_its_defaults(cofactor: Command) -> None:
+    done = cofactor(*of_recipe(), "--parties", 3, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert (done.json["holds"], done.json["budget"]["unit"]) == (True, "user")
+    assert 1.9 < done.json["epsilon"] <= 2
+    told = cofactor(*of_recipe(), "--parties", 3)
+    assert (told.code, told.err) == (0, "")
+    for words in ("right at most", "epsilon by round", "traffic"):
+        assert words in told.out
+    assert told.out.count("epsilon by round") == 1
+
+
+def test_baseline_of_the_literature_can_be_planned(cofactor: Command) -> None:
+    done = cofactor(*of_recipe("dp-sgld"), "--json")
+    assert (done.code, done.json["holds"], done.json["budget"]["unit"]) == (0, True, "rating")
+
+
+def test_recipe_whose_claim_cannot_be_proved_is_not_planned(cofactor: Command) -> None:
+    done = cofactor(*of_recipe("objective-perturbation"))
+    assert (done.code, "recipe must be one of vertical-taste" in done.err) == (2, True)
+
+
+BY_HAND = {
+    "--rounds": 10,
+    "--noise-multiplier": 3,
+    "--mechanism": "laplace",
+    "--bound": 2,
+    "--sampling": 0.1,
+    "--steps": 2,
+    "--numbers": 7,
+    "--trials": 8,
+    "--theta": 0.1,
+    "--shared-users": None,
+}
+
+
+@pytest.mark.parametrize("option", BY_HAND)
+def test_recipe_refuses_what_would_make_a_schedule_by_hand(option: str, cofactor: Command) -> None:
+    value = BY_HAND[option]
+    done = cofactor(*of_recipe(), option, *([] if value is None else [value]))
+    assert (done.code, done.out) == (2, "")
+    assert f"Leave out {option}, or --recipe." in done.err
+
+
+def test_all_refused_options_are_named_at_once(cofactor: Command) -> None:
+    done = cofactor(*of_recipe(), "--steps", 2, "--rounds", 9)
+    assert "Leave out --rounds, --steps, or --recipe." in done.err
+
+
+@pytest.mark.parametrize("missing", SIZES)
+def test_plan_of_a_recipe_needs_all_sizes(missing: str, cofactor: Command) -> None:
+    done = cofactor(*of_recipe(without=missing))
+    assert (done.code, done.out) == (2, "")
+    assert "needs users, items and ratings" in done.err

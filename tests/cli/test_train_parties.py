@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cofactor.cli import choose
 from cofactor.cli.choose import chosen_recipe, with_usual_delta
-from cofactor.cli.settings import BudgetWish, RecipeWish
+from cofactor.cli.settings import BudgetWish, RecipeWish, Wish
 from cofactor.cli.text import ProgressLine
 from cofactor.data.ratings import Scale
 from cofactor.data.split import by_fraction
@@ -194,6 +195,44 @@ def test_settings_without_a_kind_are_those_of_the_recommended_recipe(folder: Pat
     assert done.code == 0, done.err
     assert read_facts("run")["recipe"]["kind"] == "VerticalTaste"
     assert "published" in read_facts("run")["scores"]
+
+
+def test_langevin_dynamics_can_be_had_by_option_by_file_and_from_a_run(
+    folder: Path, cofactor: Command
+) -> None:
+    deal = ("all.csv", "--split", "vertical", "--parties", 3, "--epsilon", 2)
+    done = cofactor("train", *deal, "--recipe", "dp-sgld", *SMALL, "--out", "run")
+    assert done.code == 0, done.err
+    (folder / "train.toml").write_text(TOML.replace("VerticalMF", "DPSGLD").replace("0:6", "1:5"))
+    done = cofactor("train", "all.csv", "--config", "train.toml", "-q", "--out", "second")
+    assert done.code == 0, done.err
+    done = cofactor("train", "all.csv", "--from", "run", "-q", "--out", "third")
+    assert done.code == 0, done.err
+    first, second, third = (read_facts(name)["recipe"] for name in ("run", "second", "third"))
+    assert first["kind"] == "DPSGLD"
+    assert first == second == third
+
+
+def test_claim_that_cannot_be_proved_goes_without_a_budget(folder: Path, cofactor: Command) -> None:
+    (folder / "train.toml").write_text('[recipe]\nkind = "ObjectivePerturbation"\nfactors = 2\n')
+    deal = ("all.csv", "--split", "vertical", "--parties", 3, "--not-private", "-q")
+    done = cofactor("train", *deal, "--config", "train.toml", "--test-fraction", 0.1, "--out", "run")
+    assert done.code == 0, done.err
+    assert "epsilon 1 is claimed" in done.out
+    words = ("--recipe", "objective-perturbation", "--factors", 2)
+    assert cofactor("train", *deal, *words, "--out", "second").code == 0
+    assert cofactor("train", "all.csv", "--from", "run", "-q", "--out", "third").code == 0
+    facts = [read_facts(name) for name in ("run", "second", "third")]
+    assert {each["guarantee"]["holds"] for each in facts} == {False}
+    assert facts[0]["recipe"] == facts[1]["recipe"] == facts[2]["recipe"]
+    refused = cofactor("train", "all.csv", "--from", "run", "--epsilon", 1, "-q", "--out", "fourth")
+    assert (refused.code, "takes no budget" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(("name", "kind"), choose.classes().items())
+def test_table_names_every_recipe_by_its_class(name: str, kind: type) -> None:
+    wish = Wish(recipe=RecipeWish(table={"kind": kind.__name__}, where="train.toml [recipe]"))
+    assert choose.is_federated([Path("one.csv")], wish) is (name != "pooled")
 
 
 def test_delta_is_far_below_one_in_so_many_units() -> None:

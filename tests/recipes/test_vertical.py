@@ -65,10 +65,17 @@ def message(kind: Any, recipe: VerticalMF) -> Any:
 
 
 @pytest.mark.parametrize("budget", [RATING, USER], ids=["rating", "user"])
-@pytest.mark.parametrize("clipping", [EmbeddingClipping(), GradientClipping(limit=2.0)])
-@pytest.mark.parametrize("both", [True, False])
-def test_a_unit_changes_a_step_by_no_more_than_the_bound(budget: Budget, clipping: Any, both: bool) -> None:
-    recipe = VerticalMF(factors=3, rounds=2, clipping=clipping, fine_tuning=2, most_ratings=ITEMS)
+@pytest.mark.parametrize(
+    "clipping",
+    [EmbeddingClipping(), GradientClipping(limit=2.0), GradientClipping(limit=2.0, nonnegative=True)],
+    ids=["embedding", "gradient", "gradient from 0 up"],
+)
+@pytest.mark.parametrize("both", [True, False], ids=["both", "items"])
+@pytest.mark.parametrize("most_ratings", [2, ITEMS])
+def test_a_unit_changes_a_step_by_no_more_than_the_bound(
+    budget: Budget, clipping: Any, both: bool, most_ratings: int
+) -> None:
+    recipe = VerticalMF(factors=3, rounds=2, clipping=clipping, fine_tuning=2, most_ratings=most_ratings)
     settled = recipe.settled(facts_of("vertical"), budget)
     bound = settled.schedule(facts_of("vertical"), budget.unit, "north").releases[0 if both else 1].bound
 

@@ -301,17 +301,37 @@ def test_a_published_model_is_made_from_what_was_released() -> None:
     assert model.seen is None
 
 
-def test_the_public_model_is_a_function_of_released_numbers_alone() -> None:
-    # A coordinator that gets the same answers publishes the same, whatever ratings there are behind them.
-    first = Exchange(replace(RECIPE, publish=True), federation())
-    first.all()
-    second = replace(first.recipe).coordinator(first.facts, 0)
-    second.restore(first.coordinator.state())
-    ours, theirs = first.coordinator.published(), second.published()
+def other_ratings_of(together: Federation) -> Federation:
+    """Exchange all that is private: who rated what, and how. Public facts stay the same."""
+    random, changed = np.random.default_rng(6), []
+    for party in together.parties:
+        own = party.ratings
+        users, items = random.permutation(len(own.user_ids)), random.permutation(len(own.item_ids))
+        other = Ratings.from_rows(
+            users[own.users], items[own.items], 6 - own.values,
+            user_ids=own.user_ids, item_ids=own.item_ids, scale=STARS,
+        )  # fmt: skip
+        changed.append(replace(party, ratings=other))
+    return replace(together, parties=tuple(changed))
+
+
+def test_the_public_model_is_a_function_of_public_facts_and_released_numbers_alone() -> None:
+    recipe = replace(PLAIN, publish=True)
+    first = Exchange(recipe, federation())
+    answers = [first.round(1), first.round(2)]
+    ours = first.coordinator.published()
+    second = Exchange(recipe, other_ratings_of(federation()))
+    for number, released in enumerate(answers, start=1):
+        second.coordinator.take(number, released)
+    theirs = second.coordinator.published()
+    second.all()  # with what its own parties release
+    different = second.coordinator.published()
     assert ours is not None
     assert theirs is not None
-    np.testing.assert_array_equal(ours.user_vectors, theirs.user_vectors)
-    np.testing.assert_array_equal(ours.item_vectors, theirs.item_vectors)
+    assert different is not None
+    for name in ("user_vectors", "item_vectors", "item_bias", "mean"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+        assert not np.array_equal(getattr(ours, name), getattr(different, name))
 
 
 def test_both_halves_go_on_after_a_restart() -> None:

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from cofactor.federation.halves import Facts, Split
     from cofactor.privacy.budget import Adjacency, Budget, Unit
 
-RECIPES = ("vertical-taste", "vertical-mf", "horizontal-mf", "alone", "pooled")
+RECIPES = (
+    "vertical-taste",
+    "vertical-mf",
+    "horizontal-mf",
+    "dp-sgld",
+    "objective-perturbation",
+    "alone",
+    "pooled",
+)
 PROPOSED = (1.0, 2.0, 4.0, 8.0)
 
 SPLITS = (
@@ -33,11 +41,14 @@ def classes() -> dict[str, Any]:
     """Return all recipes by name."""
     from cofactor.recipes.alone import Alone
     from cofactor.recipes.horizontal import HorizontalMF
+    from cofactor.recipes.langevin import DPSGLD
+    from cofactor.recipes.objective import ObjectivePerturbation
     from cofactor.recipes.pooled import Pooled
     from cofactor.recipes.vertical import VerticalMF
     from cofactor.recipes.vertical_taste import VerticalTaste
 
-    return dict(zip(RECIPES, (VerticalTaste, VerticalMF, HorizontalMF, Alone, Pooled), strict=True))
+    kinds = (VerticalTaste, VerticalMF, HorizontalMF, DPSGLD, ObjectivePerturbation, Alone, Pooled)
+    return dict(zip(RECIPES, kinds, strict=True))
 
 
 def is_federated(files: "Sequence[Path]", wish: "Wish") -> bool:
@@ -84,10 +95,13 @@ def checked_split(files: "Sequence[Path]", asked: "FederationWish") -> "Split":
 
 def chosen_recipe(about: "RecipeWish", split: "Split", unit: str | None, parties: int) -> Any:
     """Return the recipe that was asked for, or the recommended one."""
-    from cofactor.recipes.recommended import USUAL_UNIT, recommended
+    from cofactor.recipes.recommended import recommended
 
     if split == "on-device" and about.recipe != "pooled":
-        recommended(split, USUAL_UNIT[split])
+        raise Refused(
+            "there is no recipe for on-device parties yet. Train with --split horizontal and parties of many "
+            "users, or without privacy with --recipe pooled."
+        )
     if about.table is not None:
         recipe = from_recipe_table(about, recommended(split, _unit(unit, split)))
     else:
@@ -131,6 +145,11 @@ def checked_budget(wish: "Wish", recipe: Any) -> "Budget | None":
         if said:
             raise ConfigError(f"{type(recipe).__name__} takes no budget: no noise is added. Leave it out.")
         return None
+    if hasattr(recipe, "not_private") and (said or not wish.not_private):
+        raise ConfigError(
+            f"{type(recipe).__name__} takes no budget: what it claims cannot be proved. Train it without one "
+            "and with --not-private."
+        )
     if wish.not_private:
         if said:
             raise ConfigError("--not-private adds no noise, so there is no budget. Leave out one of them.")
@@ -205,7 +224,8 @@ def _unit(unit: str | None, split: "Split") -> "Unit":
 def _as_published(recipe: Any, parties: int) -> Any:
     if not hasattr(recipe, "as_published"):
         raise ConfigError(
-            f"{type(recipe).__name__} is in no paper. --published goes with vertical-mf or horizontal-mf."
+            f"{type(recipe).__name__} has no published setting. --published goes with vertical-mf or "
+            "horizontal-mf."
         )
     return recipe.as_published(parties) if recipe.split == "vertical" else recipe.as_published()
 
@@ -237,10 +257,4 @@ def _dashed(table: Mapping[str, Any] | None) -> str | None:
     """Return a recipe's name on the command line from the name of its class in a table."""
     if not isinstance(table, Mapping) or "kind" not in table:
         return None
-    spelled = {
-        "VerticalTaste": "vertical-taste",
-        "VerticalMF": "vertical-mf",
-        "HorizontalMF": "horizontal-mf",
-    }
-    kind = str(table["kind"])
-    return spelled.get(kind, kind.lower() if kind in ("Alone", "Pooled") else None)
+    return next((name for name, kind in classes().items() if kind.__name__ == table["kind"]), None)

@@ -35,9 +35,7 @@ def compare(
     time: options.TimeColumn = None,
     scale: options.Scale = None,
     duplicates: options.Duplicates = "error",
-    implicit: Annotated[
-        bool, typer.Option("--implicit", help="Rows only tell that something happened; no ratings.")
-    ] = False,
+    implicit: options.Implicit = False,
     json: options.Json = False,
 ) -> None:
     """Say whether joining was worth it: each party alone, together and pooled, on ratings kept back.
@@ -86,6 +84,11 @@ def _measured(
     from cofactor.federation.run import Run
 
     run = Run.load(folder)
+    if features and run.together is None:
+        raise ConfigError(
+            "--features is for the models that parties are compared with. This run was trained in one place, "
+            "and its baselines use no features. Leave out --features."
+        )
     train, test = _parts(run, files, reading, fraction)
     _check_same(run, train)
     if features:

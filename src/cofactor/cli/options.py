@@ -28,7 +28,7 @@ Split = Annotated[
     str | None,
     typer.Option(
         help="How parties relate: horizontal (different users), vertical (different items of the same users) "
-        "or on-device (every user is one)."
+        "or on-device (every user is one; no recipe yet)."
     ),
 ]
 Parties = Annotated[
@@ -47,6 +47,9 @@ RatingColumn = Annotated[
     str | None, typer.Option("--rating", metavar="COLUMN", help="Column with the ratings.")
 ]
 TimeColumn = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="Column with the times.")]
+Implicit = Annotated[
+    bool, typer.Option("--implicit", help="Rows only tell that something happened; no ratings.")
+]
 Unit = Annotated[str, typer.Option(help="Who is protected: user (all of somebody's ratings) or rating.")]
 Adjacency = Annotated[
     str,

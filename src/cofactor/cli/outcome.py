@@ -7,8 +7,6 @@ from typing import Any
 
 from cofactor.cli.text import RED, print_line, print_scores, print_table
 
-OWN = ("private", "together", "alone")
-"""Under which name the parties' own models are compared: the first that is there."""
 SIMULATION = (
     "These errors can be seen because one process plays all parties; they are not released, and the "
     "guarantee does not cover them."
@@ -42,25 +40,30 @@ def scores_as_object(scores: Mapping[str, Any], parties: Mapping[str, Any]) -> d
     return {
         "scores": {name: _plain(score) for name, score in scores.items()},
         "parties": found,
-        "joining": next((score["joining"] for score in scores.values() if "joining" in score), None),
+        "joining": _joined(scores).get("joining"),
     }
 
 
 def print_comparison(scores: Mapping[str, Any]) -> None:
     """Print overall scores, and what joining changed for each party and for all."""
     print_scores(scores)
-    own = next((name for name in OWN if name in scores), "")
-    parties: Mapping[str, Any] = scores.get(own, {}).get("parties", {})
+    parties: Mapping[str, Any] = scores.get("bias", {}).get("parties", {})
     if not parties:
         return
+    joined = _joined(scores)
+    by_party = joined.get("parties", {})
     names = [name for name in ("bias", "alone", "private", "together", "pooled") if name in scores]
     rows = [
-        (party, *(scores[name]["parties"][party]["mse"] for name in names), _in_short(score))
-        for party, score in parties.items()
+        (
+            party,
+            *(scores[name]["parties"][party]["mse"] for name in names),
+            _in_short(by_party.get(party, {})),
+        )
+        for party in parties
     ]
     print_table(("party", *names, "joining"), rows, title="mse by party")
-    if "joining" in scores[own]:
-        print_line(f"All together: {scores[own]['joining']['sentence']}.")
+    if joined:
+        print_line(f"All together: {joined['joining']['sentence']}.")
     print_line(SIMULATION)
 
 
@@ -97,6 +100,11 @@ def readable(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:,.3g} GB"
+
+
+def _joined(scores: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the score that says what joining changed: the run's own, if parties trained together."""
+    return next((score for score in scores.values() if "joining" in score), {})
 
 
 def _plain(score: Mapping[str, Any]) -> dict[str, Any]:

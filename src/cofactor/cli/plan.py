@@ -1,6 +1,6 @@
 """`cofactor plan`: what a schedule of noisy releases costs, before any data are read."""
 
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,16 +14,32 @@ if TYPE_CHECKING:
     from cofactor.privacy.plan import Plan
 
 MECHANISMS = ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "skellam", "poisson-binomial")
+BY_HAND = (
+    "rounds",
+    "noise_multiplier",
+    "mechanism",
+    "bound",
+    "sampling",
+    "steps",
+    "numbers",
+    "shared_users",
+    "trials",
+    "theta",
+)
+"""Options that make a schedule by hand: a recipe makes its own."""
 
 
 def plan(
+    context: typer.Context,
     delta: Annotated[
         float, typer.Option(help="Probability that the promise fails: far below 1 / users; 0 with laplace.")
     ],
     rounds: Annotated[int | None, typer.Option(help="How many rounds; a recipe chooses them itself.")] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(help="Plan a recipe: vertical-taste, vertical-mf or horizontal-mf, at its defaults."),
+        typer.Option(
+            help="Plan a recipe at its defaults: vertical-taste, vertical-mf, horizontal-mf or dp-sgld."
+        ),
     ] = None,
     items: Annotated[int | None, typer.Option(help="With --recipe: how many items there are.")] = None,
     ratings: Annotated[int | None, typer.Option(help="With --recipe: how many ratings there are.")] = None,
@@ -66,6 +82,7 @@ def plan(
 
     one_of(ADJACENCIES, adjacency=adjacency)
     if recipe is not None:
+        _check_nothing_by_hand(context)
         made = _of_recipe(
             recipe,
             epsilon,
@@ -78,6 +95,7 @@ def plan(
             parties=parties,
         )
         _tell(made, as_json=json)
+        return
     unit = unit or "user"
     one_of(MECHANISMS, mechanism=mechanism)
     one_of(UNITS, unit=unit)
@@ -121,12 +139,21 @@ def plan(
     _tell(make(schedule, budget, keep_noise=noise is not None), as_json=json)
 
 
-def _tell(made: "Plan", *, as_json: bool) -> NoReturn:
+def _tell(made: "Plan", *, as_json: bool) -> None:
+    """Print the plan; exit with 1 if it does not keep the budget."""
     if as_json:
         print_json(made.as_json())
     else:
         print_line(str(made), "" if made.holds else RED)
-    raise typer.Exit(0 if made.holds else 1)
+    if not made.holds:
+        raise typer.Exit(1)
+
+
+def _check_nothing_by_hand(context: typer.Context) -> None:
+    options = [each for each in context.command.params if each.name in BY_HAND]
+    said = [each.opts[0] for each in options if context.params[each.name] != each.default]
+    if said:
+        raise ConfigError(f"a recipe makes its schedule itself. Leave out {', '.join(said)}, or --recipe.")
 
 
 def _of_recipe(
@@ -137,7 +164,11 @@ def _of_recipe(
     from cofactor.privacy.budget import Adjacency, Budget, Unit
     from cofactor.recipes.plan import plan as plan_recipe
 
-    known = {each: kind for each, kind in classes().items() if hasattr(kind, "participant")}
+    known = {
+        each: kind
+        for each, kind in classes().items()
+        if hasattr(kind, "participant") and not hasattr(kind, "not_private")
+    }
     one_of(tuple(known), recipe=name)
     if epsilon is None:
         raise ConfigError("a plan for a recipe needs --epsilon.")

@@ -77,6 +77,8 @@ def with_file(path: Path, wish: Wish) -> Wish:
         if said:
             words = "how to train" if name == "recipe" else f"what the {name} is"
             raise ConfigError(f"{where} already says {words}. Leave out {', '.join(said)}.")
+        if not isinstance(table, dict):
+            raise ConfigError(f"{where} must be a table of settings, got {table!r}.")
         if name == "recipe":
             wish = replace(wish, recipe=RecipeWish(table=table, where=where))
         else:

@@ -88,9 +88,7 @@ def train(
     time: options.TimeColumn = None,
     scale: options.Scale = None,
     duplicates: options.Duplicates = "error",
-    implicit: Annotated[
-        bool, typer.Option("--implicit", help="Rows only tell that something happened; no ratings.")
-    ] = False,
+    implicit: options.Implicit = False,
     seed: Annotated[
         int | None, typer.Option(help="Seed for splits and initial factors; 0 if left out.", min=0)
     ] = None,

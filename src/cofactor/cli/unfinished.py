@@ -32,7 +32,12 @@ class Unfinished:
     def check(self, *, resume: bool, force: bool) -> None:
         """Refuse to lose a training that was not finished, or to go on with one that is not there."""
         if resume and not self.exists:
-            raise RunError(f"there is nothing to resume: no {self.folder}. Train without --resume.")
+            others = sorted(str(each) for each in self.folder.parent.glob(f"*{SUFFIX}"))
+            kept = f" There are {', '.join(others)}." if others else ""
+            raise RunError(
+                f"there is nothing to resume: no {self.folder}.{kept} Name the run folder with --out as it was "
+                "named before, or train without --resume."
+            )
         if self.folder.exists() and not self._is_ours:
             raise RunError(f"{self.folder} is in the way. Move it, or name another folder with --out.")
         if self.exists and not resume and not force:

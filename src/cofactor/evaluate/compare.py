@@ -8,6 +8,7 @@ from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
 from cofactor.evaluate.joining import (
     ALONE,
+    POOLED,
     SENDS_NOTHING,
     HeldBack,
     Joining,
@@ -39,6 +40,8 @@ class Comparison:
     """The same by party, where there are several."""
     joining: Joining | None = None
     """What joining changed for all parties together."""
+    own: str = POOLED
+    """The name of the run's own models among the scores."""
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """Return plain numbers by name.
@@ -54,11 +57,6 @@ class Comparison:
         if self.joining is not None:
             table[self.own]["joining"] = self.joining.as_dict(**ALL)
         return table
-
-    @property
-    def own(self) -> str:
-        """The name of the run's own models among the scores."""
-        return next(name for name in ("private", "together", ALONE, "pooled") if name in self.scores)
 
     def __str__(self) -> str:
         shown = (
@@ -115,4 +113,5 @@ def _compare_parties(run: Run, train: Federation, test: Federation, seed: int) -
         scores=parts.errors(predicted, seed),
         parties={party.name: party_scores(party, predicted, own, seed=seed) for party in test.parties},
         joining=None if own == ALONE else parts.joining(predicted[ALONE], predicted[own], seed),
+        own=own,
     )

@@ -18,6 +18,9 @@ from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.halves import Facts, Split
 from cofactor.federation.party import Party
 
+_ROOM = 0.25
+"""Part of the scale by which the ratings of a party may stay away from its ends."""
+
 
 @dataclass(frozen=True, eq=False)
 class Federation:
@@ -100,6 +103,13 @@ class Federation:
         parties = [replace(party, features=features_of(party.ratings.item_ids)) for party in self.parties]
         return replace(self, parties=tuple(parties))
 
+    def at_two_parties(self) -> int:
+        """Return how many ids of users occur at more than one party of a horizontal federation."""
+        if self.kind != "horizontal":
+            return 0
+        _, places = number(*(party.ratings.user_ids for party in self.parties))
+        return int((np.bincount(places) > 1).sum())
+
     def party(self, name: str) -> Party:
         """Return a party by its name."""
         for party in self.parties:
@@ -167,10 +177,14 @@ class Federation:
 
 
 def _scale(parties: Sequence[Party], scale: Scale | None) -> Scale:
-    if any(party.ratings.implicit for party in parties):
-        raise DataError("federations train on ratings with values; these only tell that something happened.")
+    for party in parties:
+        if party.ratings.implicit:
+            raise DataError(
+                f"{party.name}: its rows only tell that something happened, and federations train on ratings "
+                "with values. Train such data in one place, with Pooled."
+            )
     known = [party.ratings.scale for party in parties if party.ratings.scale is not None]
-    agreed = scale or Scale(min(s.low for s in known), max(s.high for s in known))
+    agreed = scale or _common(parties, known)
     for party in parties:
         own = party.ratings.scale
         if own is not None and (own.low < agreed.low or own.high > agreed.high):
@@ -179,6 +193,19 @@ def _scale(parties: Sequence[Party], scale: Scale | None) -> Scale:
                 "Name the right scale."
             )
     return agreed
+
+
+def _common(parties: Sequence[Party], known: Sequence[Scale]) -> Scale:
+    """Return the scale that covers all parties'; refuse scales that can hardly be the same."""
+    widest = Scale(min(s.low for s in known), max(s.high for s in known))
+    room = _ROOM * (widest.high - widest.low)
+    if any(s.low > widest.low + room or s.high < widest.high - room for s in known):
+        ranges = ", ".join(f"{p.name} {s.low:g} to {s.high:g}" for p, s in zip(parties, known, strict=True))
+        raise DataError(
+            f"the parties rate on different scales: {ranges}. Bring them to one, or name it: scale=Scale(1, "
+            "5) or --scale 1:5."
+        )
+    return widest
 
 
 def _aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
@@ -195,13 +222,22 @@ def _aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
     files = [party.file.resolve() for party in parties if party.file is not None]
     if len(set(files)) < len(files):
         raise ConfigError("two parties have the same file, and so the same ledger. Give each its own file.")
+    prints = [party.fingerprint for party in parties if party.fingerprint]
+    if len(set(prints)) < len(prints):
+        raise DataError("two parties have the same ratings, byte for byte. Give each its own data.")
     lists = [getattr(party.ratings, f"{side}_ids") for party in parties]
     if all(len(ids) == len(lists[0]) and np.array_equal(ids, lists[0]) for ids in lists[1:]):
         return tuple(parties)
     kinds = {ids.dtype.kind for ids in lists if len(ids)}
     if len(kinds) > 1:
-        raise DataError(f"some parties have numbers for {side} ids and others text. Bring them to one form.")
+        text = ", ".join(p.name for p, ids in zip(parties, lists, strict=True) if ids.dtype.kind == "U")
+        raise DataError(
+            f"{text}: {side} ids are text, and other parties' are numbers. Bring them to one form."
+        )
     shared, places = number(*lists)
+    if len(shared) == len(places):
+        other = "horizontal" if side == "user" else "vertical"
+        raise DataError(f"the parties have no {side} in common. Did you mean a {other} federation?")
     ends = np.cumsum([len(ids) for ids in lists])
     return tuple(
         _renumbered(party, shared, rows, side)

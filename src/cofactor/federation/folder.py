@@ -4,7 +4,8 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,16 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
     if not whole:
         raise RunError(f"{path}: facts are missing. The folder is damaged; train again.")
     return facts
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the hash of every file of a folder but run.json, by its name."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "run.json")
+    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def seal(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return facts with a hash over all of them: it shows careless hands, not determined ones."""
+    content = {name: value for name, value in facts.items() if name != "seal"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return {**content, "seal": sha256(text.encode()).hexdigest()}

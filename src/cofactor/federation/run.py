@@ -13,7 +13,7 @@ from cofactor.data.ids import Id
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, RunError, UnknownId
 from cofactor.factors.model import Factors, Recommendation
-from cofactor.federation.folder import FORMAT, read_facts, write_whole
+from cofactor.federation.folder import FORMAT, digests, read_facts, seal, write_whole
 from cofactor.federation.halves import Split
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Progress
@@ -63,9 +63,9 @@ class Together:
     rounds: int
     traffic: int
     """Bytes of all messages, both ways."""
-    transcript: bytes = b""
+    transcript: bytes = field(default=b"", repr=False)
     """The file: who saw what."""
-    ledgers: Mapping[str, bytes] = field(default_factory=dict)
+    ledgers: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """By party, a copy of its ledger as it was when the run ended."""
 
 
@@ -82,7 +82,7 @@ class Run:
     created: str
     """When training began, in UTC."""
     seconds: float
-    events: tuple[Progress, ...] = ()
+    events: tuple[Progress, ...] = field(default=(), repr=False)
     scores: Mapping[str, Any] = field(default_factory=dict)
     """Errors by name, each with its interval, if they were measured."""
     guarantee: Guarantee = NOT_PRIVATE
@@ -151,7 +151,6 @@ class Run:
     def _write(self, folder: Path) -> None:
         if self.model is not None:
             self.model.save(folder / "model.npz")
-        (folder / "run.json").write_text(json.dumps(self.facts(), indent=2) + "\n")
         lines = [json.dumps(asdict(event)) + "\n" for event in self.events]
         (folder / "events.jsonl").write_text("".join(lines))
         for party, home in self.homes.items():
@@ -162,6 +161,8 @@ class Run:
             (folder / "ledgers").mkdir()
             for party, ledger in self.together.ledgers.items():
                 (folder / "ledgers" / f"{party}.ledger").write_bytes(ledger)
+        sealed = seal({**self.facts(), "files": digests(folder)})
+        (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n")
 
     @classmethod
     def load(cls, folder: str | Path) -> "Run":

@@ -19,7 +19,7 @@ from cofactor.config import from_table
 from cofactor.errors import CofactorError, LedgerError, PrivacyWarning, RunError
 from cofactor.federation.books import all_released, released
 from cofactor.federation.door import COORDINATOR, SUM, round_of
-from cofactor.federation.folder import read_facts
+from cofactor.federation.folder import digests, read_facts, seal
 from cofactor.federation.halves import shared_units
 from cofactor.federation.transcript import Sent, Transcript
 from cofactor.privacy.budget import Budget
@@ -65,6 +65,7 @@ def verify(folder: str | Path, *, ledgers: Iterable[str | Path] = ()) -> Verdict
         _check("answers", run.answers_are_charged),
         _check("releases", run.releases_are_told),
         _check("guarantee", run.guarantee_is_borne_out),
+        _check("files", run.files_are_whole),
         *(_check(f"{path}", partial(run.kept_in, Path(path))) for path in ledgers),
     ]
     return Verdict(tuple(checks))
@@ -95,6 +96,16 @@ class _Stored:
         if not isinstance(self._together, Mapping) or not isinstance(self._together.get("parties"), Mapping):
             raise RunError(f"{folder}: the run folder is damaged (together). Train again.")
         self.parties: tuple[str, ...] = tuple(self._together["parties"])
+
+    def files_are_whole(self) -> str:
+        """Check that no file was changed, added or lost since the run was saved."""
+        if seal(self._facts)["seal"] != self._facts.get("seal"):
+            raise RunError("run.json was changed after it was written.")
+        told, found = self._facts["files"], digests(self._folder)
+        for name in sorted({*told, *found}):
+            if told.get(name) != found.get(name):
+                raise RunError(f"{name} was changed, added or lost after the run was saved.")
+        return f"run.json and {len(found):,} files are as they were saved."
 
     def ledger_is_whole(self, party: str) -> str:
         """Check the copy of a party's ledger: its seals, and that it is the one that the run stored."""

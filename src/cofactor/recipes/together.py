@@ -246,7 +246,6 @@ def _guarantee(
     if budget is None:
         return Guarantee.nothing(getattr(recipe, "not_private", VANILLA))
     promise = recipe.promise(facts, budget)
-    stated = federation.scale_stated or federation.simulated
     units = facts.user_count if budget.unit == "user" else facts.rating_count
     found = Guarantee.of(
         events,
@@ -261,8 +260,21 @@ def _guarantee(
     return replace(
         found,
         why_not=(*found.why_not, *promise.why_not),
-        warnings=(*found.warnings, *promise.warnings, *([] if stated else [_READ_SCALE])),
+        warnings=(*found.warnings, *promise.warnings, *_doubts(federation)),
     )
+
+
+def _doubts(federation: Federation) -> list[str]:
+    """Say what in the data may contradict what the guarantee takes for granted."""
+    found, twice = [], federation.at_two_parties()
+    if not (federation.scale_stated or federation.simulated):
+        found.append(_READ_SCALE)
+    if twice:
+        found.append(
+            f"{twice:,} user ids occur at more than one party. They are taken to be different people; if they "
+            "are not, those users lose what all their parties release."
+        )
+    return found
 
 
 def _together(

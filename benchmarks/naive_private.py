@@ -14,15 +14,15 @@ class NaiveDescent:
     """The steps of `PrivateDescent` with embedding clipping and unit "rating", both sides moving."""
 
     def __init__(self, ratings: Grouped, users: Reals, items: Reals, *, highest: float) -> None:
-        self.ratings, self.highest = ratings, highest
+        self.ratings, self.members, self.highest = ratings, ratings.members(), highest
         self.users, self.items = users.astype(np.float64), items.astype(np.float64)
         self.random = np.random.default_rng()
 
     def take(self, steps: int, *, noise_multiplier: float, sampling: float, rate: float) -> None:
-        """Take steps, each on users chosen anew."""
+        """Take steps, each on ratings chosen anew."""
         deviation = noise_multiplier * 2 * math.sqrt(2) * self.highest**1.5
         for _ in range(steps):
-            chosen = np.flatnonzero(self.random.random(len(self.users)) < sampling)
+            chosen = np.flatnonzero(self.random.random(len(self.ratings.values)) < sampling)
             for_users, for_items = self.gradients(chosen)
             for_users += self.random.normal(0, deviation, for_users.shape)
             for_items += self.random.normal(0, deviation, for_items.shape)
@@ -30,11 +30,10 @@ class NaiveDescent:
             self.items = projected(self.items - rate * for_items, self.highest)
 
     def gradients(self, chosen: NDArray[np.int64]) -> tuple[Reals, Reals]:
-        """Return the sums of gradients over the ratings of the chosen users."""
-        part = self.ratings.take(chosen)
-        users, items = chosen[part.members()], part.index
+        """Return the sums of gradients over the chosen ratings."""
+        users, items = self.members[chosen], self.ratings.index[chosen]
         user_rows, item_rows = self.users[users], self.items[items]
-        slopes = -2 * (part.values - np.einsum("rk,rk->r", user_rows, item_rows))
+        slopes = -2 * (self.ratings.values[chosen] - np.einsum("rk,rk->r", user_rows, item_rows))
         for_users = added(users, slopes[:, None] * item_rows, len(self.users))
         for_items = added(items, slopes[:, None] * user_rows, len(self.items))
         return for_users, for_items

@@ -79,8 +79,8 @@ def test_neither_contributions_nor_noise_have_too_many_steps(longest: float, mul
     step, deviation = step_size(longest, multiplier * longest), multiplier * longest
     assert math.frexp(step)[0] == 0.5
     assert longest <= 2**16 * step
-    assert deviation <= 2**18 * step
-    assert longest >= 2**15 * step or deviation >= 2**17 * step
+    assert deviation <= 2**12 * step
+    assert longest >= 2**15 * step or deviation >= 2**11 * step
     # The farthest noise still has two binary digits below a step.
     assert np.spacing(np.float32(GAUSSIAN_REACH * deviation / step)) <= 2**-2
 

@@ -91,7 +91,7 @@ def test_ledger_of_a_file_that_changed_is_refused_or_goes_on_with_newer_data(par
 )
 def test_ledger_in_other_terms_is_refused(other: Budget, party: Party) -> None:
     open_ledger(party, PURE, None)
-    with pytest.raises(LedgerError, match="Train with the ledger's unit"):
+    with pytest.raises(LedgerError, match="Use a recipe and a --unit that the ledger knows"):
         open_ledger(party, other, None)
 
 

@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from cofactor.errors import BudgetExceeded, CofactorError, ConfigError, RunError
+from cofactor.errors import BudgetExceeded, CofactorError, ConfigError, Refused, RunError
 from cofactor.federation.door import COORDINATOR, Door, RoundLost, round_of
 from cofactor.privacy.bounding import Bounded, vector
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.mechanisms import Gaussian, Laplace
+from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
 
 NOISE = Gaussian(noise_multiplier=4.0)
@@ -45,8 +47,8 @@ def test_what_was_released_passes_and_is_in_the_ledger() -> None:
     assert way.protection(noisy) == "noise"
     (entry,) = ledger.entries
     assert entry.run == "first"
-    assert entry.event == way.events[0]
-    told = way.events[0]
+    told = entry.event
+    assert told is not None
     assert (told.what, told.by, told.to) == ("item sums, round 3", "north", COORDINATOR)
     assert (told.mechanism, told.bound, told.dimension, told.secure) == (NOISE, bounded().bound, 4, True)
 
@@ -63,8 +65,9 @@ def test_share_has_its_part_of_the_variance_and_is_charged_in_whole() -> None:
     noisy = way.release(NOISE, bounded(0.0, count=20_000), what="sums", share=0.25)
     assert float(noisy.std()) == pytest.approx(2.0, rel=0.04)
     assert way.protection(noisy) == "a share of noise"
-    (told,) = way.events
-    assert told.mechanism == NOISE
+    (entry,) = ledger.entries
+    assert entry.event is not None
+    assert entry.event.mechanism == NOISE
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
@@ -103,9 +106,8 @@ def test_budget_is_kept_before_anything_leaves() -> None:
     with pytest.raises(BudgetExceeded):
         way.release(NOISE, bounded(), what="sums")
     assert not small.entries
-    assert not way.events
     with pytest.raises(BudgetExceeded):
-        way.made(event(), np.zeros(3))
+        way.made(event(), lambda: np.zeros(3))
     assert not small.entries
 
 
@@ -121,7 +123,7 @@ def test_charge_is_written_before_the_value_passes(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(way, "_passes", watched)
     way.release(NOISE, bounded(), what="sums")
-    way.made(event(), np.zeros(3))
+    way.made(event(), lambda: np.zeros(3))
     assert seen == [1, 2]
 
 
@@ -137,7 +139,7 @@ def test_what_did_not_pass_is_noticed_even_if_it_is_equal() -> None:
 def test_what_is_changed_afterwards_at_home_does_not_change_what_left() -> None:
     way = door(begun())
     own = np.zeros(3)
-    (made,) = way.made(event(), own)
+    made = way.made(event(), lambda: own)
     public = way.public(own)
     own[:] = 5.0
     assert made.tolist() == public.tolist() == [0.0] * 3
@@ -164,14 +166,13 @@ def test_nothing_noisy_leaves_without_a_ledger() -> None:
     with pytest.raises(RunError, match="without a ledger"):
         door().release(NOISE, bounded(), what="sums")
     with pytest.raises(RunError, match="without a ledger"):
-        door().made(event(), np.zeros(3))
+        door().made(event(), lambda: np.zeros(3))
 
 
-def test_one_event_of_a_kernel_lets_all_its_arrays_out() -> None:
+def test_what_a_kernel_made_passes_and_is_charged() -> None:
     ledger = begun()
     way = door(ledger)
-    users, items = way.made(event(), np.zeros(3), np.ones(2))
-    assert way.protection(users) == way.protection(items) == "noise"
+    assert way.protection(way.made(event(), lambda: np.zeros(3))) == "noise"
     assert len(ledger.entries) == 1
 
 
@@ -183,15 +184,18 @@ def test_one_event_of_a_kernel_lets_all_its_arrays_out() -> None:
 def test_event_of_another_round_or_party_is_refused(change: dict[str, Any]) -> None:
     ledger = begun()
     with pytest.raises(RunError, match="is no release of round 1"):
-        door(ledger).made(replace(event(), **change), np.zeros(3))
+        door(ledger).made(replace(event(), **change), lambda: np.zeros(3))
     assert not ledger.entries
 
 
 def test_label_is_what_a_kernel_needs() -> None:
-    way = door(begun(), round=7)
+    ledger = begun()
+    way = door(ledger, round=7)
     label: Any = way.label("steps")
-    way.made(replace(event(), **label), np.zeros(3))
-    assert way.events[0].what == "steps, round 7"
+    way.made(replace(event(), **label), lambda: np.zeros(3))
+    (entry,) = ledger.entries
+    assert entry.event is not None
+    assert entry.event.what == "steps, round 7"
 
 
 def test_repeatable_noise_is_told_as_such() -> None:
@@ -200,8 +204,8 @@ def test_repeatable_noise_is_told_as_such() -> None:
     way.release(NOISE, bounded(), what="sums")
     assert [entry.event.secure for entry in ledger.entries if entry.event] == [False]
     with pytest.raises(RunError, match="says that its noise is secure"):
-        way.made(event(secure=True), np.zeros(3))
-    way.made(event(secure=False), np.zeros(3))
+        way.made(event(secure=True), lambda: np.zeros(3))
+    way.made(event(secure=False), lambda: np.zeros(3))
 
 
 def test_round_that_was_charged_before_a_crash_is_not_begun_again() -> None:
@@ -232,3 +236,34 @@ def test_lost_round_is_an_error_of_ours_not_a_bug() -> None:
 )
 def test_round_of_an_event_is_read_off_its_label(what: str, number: int | None) -> None:
     assert round_of(event(what)) == number
+
+
+def test_what_the_ledger_refuses_is_not_even_made() -> None:
+    small = begun(Budget(epsilon=0.01, delta=1e-6, unit="user"))
+    made: list[int] = []
+
+    def make() -> NDArray[Any]:
+        made.append(1)
+        return np.zeros(3)
+
+    with pytest.raises(BudgetExceeded):
+        door(small).made(event(), make)
+    assert not made
+
+
+def test_nothing_leaves_beyond_the_schedule() -> None:
+    release = Release(what="steps", mechanism=NOISE, bound=event().bound, dimension=3, times=2)
+    plan, ledger = (
+        Schedule(releases=(release,), rounds=2),
+        begun(Budget(epsilon=9.0, delta=1e-6, unit="user")),
+    )
+    way = Door(party="north", ledger=ledger, random=SecureRandom(), run="first", schedule=plan)
+    for round in (1, 2):
+        way.begin(round)
+        way.made(event(f"steps, round {round}").times(2), lambda: np.zeros(3))
+    way.begin(3)
+    with pytest.raises(Refused, match="released 6 times, and 4 were planned"):
+        way.made(event("steps, round 3").times(2), lambda: np.zeros(3))
+    with pytest.raises(Refused, match="0 were planned"):
+        way.made(event("more, round 3"), lambda: np.zeros(3))
+    assert len(ledger.entries) == 2

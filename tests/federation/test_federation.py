@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cofactor.data.ratings import Ratings, Scale
@@ -59,6 +59,9 @@ def test_users_get_one_numbering_whatever_their_order_and_whoever_misses_some() 
 def test_no_rating_is_lost_or_made_by_joining(parts: list[dict[Any, int]], kind: str, as_text: bool) -> None:
     name: Any = (lambda number: f"id {number}") if as_text else int
     tables: list[Rows] = [[(name(u), name(i), float(r)) for (u, i), r in part.items()] for part in parts]
+    side = 0 if kind == "vertical" else 1
+    shared = [{row[side] for row in table} for table in tables]
+    assume(len(tables) == 1 or len(set.union(*shared)) < sum(map(len, shared)))
     joined = getattr(Federation, kind)([party(f"p{k}", table) for k, table in enumerate(tables)])
     assert [rows(each.ratings) for each in joined.parties] == [set(table) for table in tables]
     pooled = joined.pooled()
@@ -99,7 +102,7 @@ def test_numbers_and_texts_may_meet_where_ids_are_not_shared() -> None:
 
 
 def test_numbers_and_texts_cannot_be_aligned() -> None:
-    with pytest.raises(DataError, match="numbers for item ids and others text"):
+    with pytest.raises(DataError, match="south: item ids are text"):
         Federation.horizontal([party("north", [("ann", 1, 5.0)]), party("south", [("eve", "1", 2.0)])])
 
 
@@ -185,7 +188,8 @@ def test_features_that_a_new_numbering_would_mix_up_are_refused() -> None:
     described = party("north", NORTH, features=np.zeros((2, 1), np.float32))
     with pytest.raises(DataError, match="when the catalogue is shared"):
         Federation.horizontal([described, party("south", SOUTH)])
-    kept = Federation.vertical([described, party("south", SOUTH)])
+    south = party("south", [("ann", "c", 2.0)])
+    kept = Federation.vertical([described, south])
     assert kept.parties[0].features is not None
 
 
@@ -216,3 +220,37 @@ def test_same_numbering_is_left_as_it_is() -> None:
     given = parties(2)
     joined = Federation.horizontal(given)
     assert all(one is other for one, other in zip(joined.parties, given, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("vertical", "no user in common.*horizontal"), ("horizontal", "no item in common.*vertical")],
+)
+def test_parties_with_nothing_in_common_are_refused(kind: str, words: str) -> None:
+    apart = [party("north", [("ann", "a", 5.0)]), party("south", [("eve", "b", 1.0)])]
+    with pytest.raises(DataError, match=words):
+        getattr(Federation, kind)(apart)
+
+
+def test_scales_that_can_hardly_be_the_same_are_refused() -> None:
+    items = np.arange(5)
+    small = Ratings.from_arrays(items, items, np.arange(1.0, 6.0))
+    large = Ratings.from_arrays(items, items, np.arange(20.0, 120.0, 20.0))
+    both = [Party(name="north", ratings=small), Party(name="south", ratings=large)]
+    with pytest.raises(DataError, match="north 1 to 5, south 20 to 100"):
+        Federation.horizontal(both)
+    assert Federation.horizontal(both, scale=Scale(0, 100)).scale_stated
+
+
+def test_the_same_data_at_two_parties_are_refused(tmp_path: Path) -> None:
+    (first,) = on_disk(tmp_path, 1)
+    assert first.file is not None
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(first.file.read_bytes())
+    with pytest.raises(DataError, match="byte for byte"):
+        Federation.horizontal([first, Party.from_csv(copy)])
+
+
+def test_user_ids_at_two_parties_are_counted() -> None:
+    assert Federation.horizontal([party("north", NORTH), party("south", NORTH + SOUTH)]).at_two_parties() == 2
+    assert Federation.horizontal([party("north", NORTH), party("south", SOUTH)]).at_two_parties() == 0

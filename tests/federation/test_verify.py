@@ -15,6 +15,7 @@ from cofactor.factors.baselines import UserItemBias
 from cofactor.federation.channel import Failures
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.federation import Federation
+from cofactor.federation.folder import digests, seal
 from cofactor.federation.run import DataFacts, Run
 from cofactor.federation.transcript import Sent, Transcript
 from cofactor.federation.verify import Verdict, verify
@@ -48,9 +49,10 @@ def failed(verdict: Verdict) -> dict[str, str]:
 
 
 def change_facts(folder: Path, change: Callable[[Facts], object]) -> None:
+    """Change run.json, and its hashes with it, as a careful forger would."""
     facts = json.loads((folder / "run.json").read_text())
     change(facts)
-    (folder / "run.json").write_text(json.dumps(facts))
+    (folder / "run.json").write_text(json.dumps(seal({**facts, "files": digests(folder)})))
 
 
 def resealed(folder: Path) -> None:
@@ -76,7 +78,7 @@ def forge_transcript(folder: Path, change: Callable[[list[Facts]], object]) -> N
     lines = [asdict(sent) for sent in old.sent]
     change(lines)
     path.unlink()
-    new = Transcript.create(path, session=old.session)
+    new = Transcript.create(path, session=old.session, split=old.split)
     with new._chain.locked():
         for line in lines:
             new._chain.append(asdict(Sent(**line)))
@@ -111,6 +113,7 @@ def test_honest_run_is_borne_out(folder: Path) -> None:
         "answers",
         "releases",
         "guarantee",
+        "files",
     ]
     assert "3 entries in 3 rounds" in details["ledger of south"]
     assert "5 answers left" in details["answers"]
@@ -404,3 +407,27 @@ def test_forged_folder_is_found_out_by_the_ledger_beside_the_data(folder: Path) 
     forge_ledger(folder, "north", lambda event: replace(event, mechanism=event.mechanism.scaled(2.0)))
     live = folder.parent / "north.csv.ledger"
     assert "lost entries that this run remembers" in failed(verify(folder, ledgers=[live]))[str(live)]
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lambda run: (run / "model.npz").write_bytes(b""),
+        lambda run: (run / "events.jsonl").write_text("{}"),
+        lambda run: next((run / "homes").iterdir()).unlink(),
+        lambda run: (run / "more.txt").write_text("x"),
+        lambda run: (run / "run.json").write_text(
+            (run / "run.json").read_text().replace('"seed": ', '"seed": 1')
+        ),
+    ],
+)
+def test_files_that_were_changed_added_or_lost_are_found_out(
+    folder: Path, tamper: Callable[[Path], object]
+) -> None:
+    tamper(folder)
+    assert list(failed(verify(folder))) == ["files"]
+
+
+def test_parties_that_relate_otherwise_are_found_out(folder: Path) -> None:
+    change_facts(folder, lambda facts: facts["together"].update(split="vertical"))
+    assert "relate otherwise" in failed(verify(folder))["transcript"]

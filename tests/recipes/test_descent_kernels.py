@@ -47,7 +47,12 @@ def test_sums_of_gradients_equal_their_numpy_twin(
 def test_a_step_without_noise_equals_its_numpy_twin(clipping: Clipping, unit: Unit, both: bool) -> None:
     party, ratings = random_party(clipping, unit), random_ratings(40, 30, 12)
     users, items, rate = party.users, party.items, 0.05
-    chosen = noise.chosen(40, 0.3, InsecureRandom(5))
+    if unit == "user":
+        chosen = noise.chosen(40, 0.3, InsecureRandom(5))
+    else:
+        kept = np.zeros(len(ratings.values), np.bool_)
+        kept[noise.chosen(len(ratings.values), 0.3, InsecureRandom(5))] = True
+        ratings, chosen = ratings.keep(kept), np.arange(40)
     for_users, for_items = twin(party, ratings, chosen, both)
     event = party.take(
         1, mechanism=None, rate_users=2 * rate if both else None, rate_items=rate, sampling=0.3,

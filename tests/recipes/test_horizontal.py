@@ -46,16 +46,22 @@ def drawn(chance: np.random.Generator) -> Row:
 
 
 def step_of(recipe: HorizontalMF, units: tuple[Row, ...], *, items: NDArray[Any]) -> NDArray[np.float64]:
-    """Return what a party's second step would release without noise, as the bound counts it.
+    """Return what a party's last step in two rounds would release without noise, as the bound counts it.
 
     All neighbours have released the same items by then. Users may have moved, each by its own ratings.
     """
     rated = [(u, i, x) for u, row in enumerate(units) for i, x in enumerate(row) if x is not None]
     half, _ = participant_of(recipe, table(rated), BUDGET)
-    half._take = lambda descent, _: descent.items
-    half._moved(Shared(centre=np.array(3.0), vectors=items))
-    descent = half._descent(3.0, items)
-    return np.asarray(descent.sums(both=False).items / descent.reach(both=False).items)
+    steps: list[NDArray[np.float64]] = []
+
+    def watched(descent: PrivateDescent, _: Any) -> NDArray[Any]:
+        steps.append(descent.sums(both=False).items / descent.reach(both=False).items)
+        return descent.items
+
+    half._take = watched
+    for number in (1, 2):
+        half.handle(number, Shared(centre=np.array(3.0), vectors=items))
+    return steps[-1]
 
 
 @pytest.mark.parametrize("most_ratings", [2, ITEMS])
@@ -69,7 +75,13 @@ def test_a_user_changes_a_step_by_no_more_than_the_bound(
     clipping: Any, users: Any, most_ratings: int
 ) -> None:
     recipe = HorizontalMF(
-        factors=3, rounds=2, learning_rate=0.05, clipping=clipping, users=users, most_ratings=most_ratings
+        factors=3,
+        rounds=2,
+        local_steps=2,
+        learning_rate=1.0,
+        clipping=clipping,
+        users=users,
+        most_ratings=most_ratings,
     )
     items = np.abs(np.random.default_rng(1).normal(size=(ITEMS, 3))).astype(np.float32)
     settled = recipe.settled(facts_of("horizontal"), BUDGET)

@@ -20,7 +20,7 @@ from cofactor.privacy.sensitivity import assert_bounded
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
 from cofactor.recipes.clipping import Clipping, EmbeddingClipping, GradientClipping
 from cofactor.recipes.private_descent import Gradients, PrivateDescent
-from tests.recipes.descents import CLIPPINGS, HIGHEST, UNITS, grouped, random_party
+from tests.recipes.descents import CLIPPINGS, HIGHEST, UNITS, grouped, random_party, random_ratings
 
 USERS, ITEMS, FACTORS, MOST = 4, 6, 5, 3
 EMPTY: tuple[float | None, ...] = ()
@@ -210,11 +210,11 @@ def test_noisy_sums_are_whole_numbers_of_steps() -> None:
         clipping=party.clipping, unit="rating", highest=HIGHEST, radius=1e6,
     )  # fmt: skip
     take(wide, mechanism=Gaussian(noise_multiplier=1.0), random=SecureRandom(), rate=1.0)
-    # The least power of two above 2^-16 of the limit; noise of 1 has 2^15 of them.
-    steps = np.concatenate([wide.users, wide.items]).astype(np.float64) * 2**15
+    # The least power of two above 2^-12 of the noise, whose size is 1.
+    steps = np.concatenate([wide.users, wide.items]).astype(np.float64) * 2**11
     np.testing.assert_array_equal(steps, np.rint(steps))
     assert np.abs(steps % 2).sum() > 0
-    assert np.abs(steps).std() > 1e4
+    assert np.abs(steps).std() > 1e3
 
 
 @pytest.mark.parametrize("clipping", [*CLIPPINGS, GradientClipping(nonnegative=True)])
@@ -255,20 +255,32 @@ def test_rates_may_differ_from_step_to_step() -> None:
     np.testing.assert_array_equal(steady.items, falling.items)
 
 
-def test_released_gradients_are_the_sums_with_noise_of_their_own() -> None:
-    party = random_party(EmbeddingClipping(), "user", users=3000, items=2000)
-    plain, found = party.sums(both=True), party.reach(both=True)
-    noisy, event = party.release(
-        mechanism=Gaussian(noise_multiplier=0.5), both=True, random=SecureRandom(), what="w", by="a", to="b"
-    )
-    assert (event.bound, event.count, event.dimension) == (found.bound, 1, 5000 * 5)
-    for old, new, factor in zip(plain, noisy, (found.users, found.items), strict=True):
-        assert old is not None
-        assert new is not None
-        assert factor is not None
-        # At least 10,000 numbers, beyond 6 deviations; rounding to a grid adds less than a thousandth.
-        size = 0.5 * found.bound.size * factor
-        assert (new - old).std() == pytest.approx(size, rel=6 / math.sqrt(2 * old.size) + 1e-3)
+def test_where_ratings_are_protected_each_is_chosen_by_a_coin_of_its_own() -> None:
+    # A user's ratings take part one by one: in 200 steps on a user with 40, some but not all of them.
+    own = grouped([[(item, 5.0) for item in range(40)]])
+    users, items = np.zeros((1, 40)), np.eye(40)
+    users[0, :] = 0.1
+    for unit, most, alike in (("rating", None, False), ("user", 40, True)):
+        party = PrivateDescent(
+            own, users, items, clipping=GradientClipping(), unit=unit, highest=5.0, most_ratings=most
+        )
+        sizes = set()
+        for seed in range(200):
+            part, chosen = party._batch(None, 0.5, InsecureRandom(seed))
+            sizes.add(int(part.sizes[chosen].sum()))
+        # Between 2 and 38 of 40 fair coins: all within 200 draws but for one time in 10^9.
+        assert sizes == ({0, 40} if alike else sizes & set(range(2, 39)))
+        assert len(sizes) > 5 or alike
+
+
+def test_the_ratings_of_a_step_are_those_that_were_chosen() -> None:
+    ratings = random_ratings(40, 30, 12)
+    party = random_party(EmbeddingClipping(), "rating")
+    positions = np.array([0, 3, 4, 50, 77])
+    part, chosen = party._some_of(positions)
+    np.testing.assert_array_equal(part.index, ratings.index[positions])
+    np.testing.assert_array_equal(part.members(), ratings.members()[positions])
+    np.testing.assert_array_equal(chosen, np.unique(ratings.members()[positions]))
 
 
 def test_two_parties_in_two_threads_give_what_they_give_one_after_the_other() -> None:

@@ -1,4 +1,4 @@
-"""What parties get on MovieLens 1M, a tenth of each user's ratings held out, one split for each bar."""
+"""What parties get on MovieLens 1M, a tenth of each user's ratings held out."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,9 +25,9 @@ Find = Callable[[str], Path]
 pytestmark = pytest.mark.slow
 
 
-def divided(path: Path, parties: int) -> tuple[Federation, Federation]:
+def divided(path: Path, parties: int, *, seed: int = 0) -> tuple[Federation, Federation]:
     """Return what to learn from and what to test on, with the same items at the same party."""
-    learn, test = by_fraction(read_ratings(path), 0.1, seed=0)
+    learn, test = by_fraction(read_ratings(path), 0.1, seed=seed)
     return vertical(learn, parties), vertical(test, parties)
 
 
@@ -41,10 +41,14 @@ def by_party(models: Mapping[str, Factors], test: Federation) -> dict[str, float
 
 @pytest.mark.parametrize(("epsilon", "error"), [(1.0, 0.95), (10.0, 0.886)])
 def test_the_published_setting_has_the_published_error(real_data: Find, epsilon: float, error: float) -> None:
-    learn, test = divided(real_data("ml-1m.zip"), 1)
-    run = train(VerticalMF.as_published(), learn, budget=budget_of(epsilon))
-    assert run.guarantee.holds
-    assert mse(run.homes, test) == pytest.approx(error, abs=0.02)
+    # Three splits, whose errors at epsilon 1 go from 0.932 to 0.945: their mean is what the bar is about.
+    errors = []
+    for seed in range(3):
+        learn, test = divided(real_data("ml-1m.zip"), 1, seed=seed)
+        run = train(VerticalMF.as_published(), learn, budget=budget_of(epsilon), seed=seed)
+        assert run.guarantee.holds
+        errors.append(mse(run.homes, test))
+    assert np.mean(errors) == pytest.approx(error, abs=0.02)
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def test_ledger_of_another_unit_is_refused(tmp_path: Path) -> None:
     (party,) = on_disk(tmp_path, 1)
     assert party.ledger_path is not None
     Ledger.create(party.ledger_path, party="x", fingerprint=party.fingerprint, budget=BY_RATING)
-    with pytest.raises(LedgerError, match="Train with the ledger's unit"):
+    with pytest.raises(LedgerError, match="Use a recipe and a --unit that the ledger knows"):
         trained(federation=Federation.horizontal([party]))
 
 

@@ -35,8 +35,8 @@ class Unfinished:
             others = sorted(str(each) for each in self.folder.parent.glob(f"*{SUFFIX}"))
             kept = f" There are {', '.join(others)}." if others else ""
             raise RunError(
-                f"there is nothing to resume: no {self.folder}.{kept} Name the run folder with --out as it was "
-                "named before, or train without --resume."
+                f"there is nothing to resume: no {self.folder}.{kept} Name the run folder with --out as it "
+                "was named before, or train without --resume."
             )
         if self.folder.exists() and not self._is_ours:
             raise RunError(f"{self.folder} is in the way. Move it, or name another folder with --out.")

@@ -19,7 +19,7 @@ from cofactor.factors.simd import LANES, Table, by_vector, cells, llvm_call, ope
 MOST = 1 << 30
 """The largest sum; beyond it sums stand still. Adding anything up to 2^30 to it still fits 32 bits."""
 
-_GRADIENT_BITS, _NOISE_BITS = 16, 18
+_GRADIENT_BITS, _NOISE_BITS = 16, 12
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
 _WHOLE = ir.VectorType(ir.IntType(32), LANES)
 
@@ -28,7 +28,8 @@ def step_size(longest: float, deviation: float) -> float:
     """Return what a whole number of 1 stands for: a power of two.
 
     The longest contribution has at most 2^16 such steps, so that thousands of them fit a sum; and the noise's
-    deviation at most 2^18, so that float32 still has digits below a step as far out as noise reaches.
+    deviation at most 2^12: the words that make it tell far-out noise apart more finely than that, so that no
+    number of steps shows which words there can have been.
     """
     least = max(math.ldexp(longest, -_GRADIENT_BITS), math.ldexp(deviation, -_NOISE_BITS))
     return math.ldexp(1.0, math.frexp(least)[1])

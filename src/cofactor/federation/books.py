@@ -83,6 +83,6 @@ def _check_same_terms(ledger: Ledger, budget: Budget, path: Path) -> None:
     if (terms.unit, terms.adjacency) != (wanted.unit, wanted.adjacency):
         raise LedgerError(
             f'{path}: its budget is for each {terms.unit} ("{terms.adjacency}"), and this run protects each '
-            f'{wanted.unit} ("{wanted.adjacency}"). Use a recipe and a --unit that the ledger knows; what was '
-            "spent under it stays spent."
+            f'{wanted.unit} ("{wanted.adjacency}"). Use a recipe and a --unit that the ledger knows; what '
+            "was spent under it stays spent."
         )

@@ -2,11 +2,13 @@
 
     noisy = door.release(mechanism, bounded, what="item sums")     # bound -> noise -> event -> ledger
 
-What a fused kernel made, with noise inside, goes out by `made`, with its event. An answer may hold nothing
-that did not go through here: the host compares.
+What a fused kernel makes, with noise inside, goes out by `made`, with its event. An answer may hold nothing
+that did not go through here: the host compares. Sums that hide their parts are not here yet; where they are
+simulated, noise may be a share.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.config import fraction
-from cofactor.errors import CofactorError, RunError
+from cofactor.errors import CofactorError, Refused, RunError
 from cofactor.federation.books import released
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Event
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.mechanisms import Gaussian
+from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import Random
 
 Protection = Literal["noise", "a share of noise", "public", "nothing"]
@@ -38,17 +41,23 @@ class Door:
     """One party's way out."""
 
     def __init__(
-        self, *, party: str, ledger: Ledger | None, random: Random, run: str, shares: bool = True
+        self,
+        *,
+        party: str,
+        ledger: Ledger | None,
+        random: Random,
+        run: str,
+        schedule: Schedule | None = None,
+        shares: bool = True,
     ) -> None:
-        """Open the door; without a ledger nothing noisy can leave.
+        """Open the door; without a ledger nothing noisy can leave, and nothing beyond the schedule.
 
         With `shares` False the party asks for more noise than the others have, and adds all of it itself.
         """
         self.party = party
         self.random = random
-        self.events: list[Event] = []
-        """Everything that was released in this session."""
         self._ledger = ledger
+        self._schedule = schedule
         self._run = run
         self._shares = shares
         self._round = 0
@@ -77,12 +86,13 @@ class Door:
             raise RunError(f"{self.party} has a budget of its own: it adds all of its noise itself.")
         drawn = mechanism if share == 1.0 else _with_share(mechanism, share)
         noisy, event = drawn.release(bounded, random=self.random, **self.label(what))
-        self._charge(replace(event, mechanism=mechanism))
+        self._charge(replace(event, mechanism=mechanism))  # refused, the noisy value is dropped here
         return self._passes(noisy, "noise" if share == 1.0 else "a share of noise")
 
-    def made(self, event: Event, *values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """Charge what a fused kernel has released, and let it out: one event for all these arrays.
+    def made(self, event: Event, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """Charge what a fused kernel will release; then let it be made, and out.
 
+        Nothing is made that the ledger refuses: noisy numbers that stayed behind could leave later, unpaid.
         The event has the `label` of this round, by which a crash in it is noticed later.
         """
         if event.by != self.party or round_of(event) != self._round:
@@ -90,7 +100,7 @@ class Door:
         if event.secure and not self.random.secure:
             raise RunError(f"{self.party}: {event.what} says that its noise is secure, and it is not.")
         self._charge(event)
-        return tuple(self._passes(array, "noise") for array in values)
+        return self._passes(make(), "noise")
 
     def label(self, what: str) -> dict[str, str]:
         """Return what, by and to for an event of this round: what a fused kernel needs to make one."""
@@ -116,8 +126,21 @@ class Door:
     def _charge(self, event: Event) -> None:
         if self._ledger is None:
             raise RunError(f"{self.party}: nothing noisy leaves without a ledger.")
+        self._check_scheduled(event, self._ledger)
         self._ledger.spend(event, run=self._run)
-        self.events.append(event)
+
+    def _check_scheduled(self, event: Event, ledger: Ledger) -> None:
+        """Refuse more of a release than was planned, whoever asks for it."""
+        if self._schedule is None:
+            return
+        what = release_of(event)
+        done = sum(each.count for each in released(ledger, self._run) if release_of(each) == what)
+        planned = [each.count(self._schedule.rounds) for each in self._schedule.releases if each.what == what]
+        if done + event.count > sum(planned):
+            raise Refused(
+                f"{self.party}: {what} would be released {done + event.count:,} times, and {sum(planned):,} "
+                "were planned. Nothing was released."
+            )
 
     def _passes(self, values: NDArray[Any], protection: Protection) -> NDArray[Any]:
         # A copy of its own: what is changed afterwards at home does not change what goes out.

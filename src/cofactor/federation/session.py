@@ -51,12 +51,14 @@ def begun(folder: Path | None, terms: Mapping[str, Any], kinds: tuple[type[Messa
     """Begin a session, or take up the one in the folder if it is of the same training."""
     if folder is None:
         name = secrets.token_hex(8)
-        return Session(name=name, kinds=kinds, transcript=Transcript.create(None, session=name))
+        return Session(
+            name=name, kinds=kinds, transcript=Transcript.create(None, session=name, split=terms["split"])
+        )
     name = _name(folder, terms)
     lines = folder / "transcript.jsonl"
     # Where nobody has answered yet, a crash may have come before the transcript's first line.
     if not lines.exists() and not any(folder.glob("*.npz")):
-        Transcript.create(lines, session=name)
+        Transcript.create(lines, session=name, split=terms["split"])
     transcript = Transcript.open(lines, recover=True)
     return Session(name=name, kinds=kinds, transcript=transcript, folder=folder)
 

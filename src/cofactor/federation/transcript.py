@@ -37,9 +37,9 @@ class Transcript:
         self._guard = threading.Lock()
 
     @classmethod
-    def create(cls, path: Path | None, *, session: str) -> "Transcript":
-        """Begin a transcript; with path None it lives in memory."""
-        return cls(Chain.create(path, {"transcript": session}))
+    def create(cls, path: Path | None, *, session: str, split: str = "") -> "Transcript":
+        """Begin a transcript; with path None it lives in memory. `split` says how the parties relate."""
+        return cls(Chain.create(path, {"transcript": session, "split": split}))
 
     @classmethod
     def open(cls, path: Path, *, recover: bool = False) -> "Transcript":
@@ -57,6 +57,11 @@ class Transcript:
     def session(self) -> str:
         """Which training it tells of."""
         return str(self._chain.links[0].facts["transcript"])
+
+    @property
+    def split(self) -> str:
+        """How the parties relate."""
+        return str(self._chain.links[0].facts["split"])
 
     @property
     def sent(self) -> tuple[Sent, ...]:

@@ -129,6 +129,8 @@ class _Stored:
         _check_digest(path, self._together["sha256"]["transcript"])
         if self._transcript.session != self._session:
             raise RunError("It tells of another session.")
+        if self._transcript.split != self._together["split"]:
+            raise RunError("It tells of parties that relate otherwise than run.json says.")
         told = {party: self._together["parties"][party]["bytes_sent"] for party in self.parties}
         found = {party: self._transcript.bytes_by(party) for party in self.parties}
         if found != told or self._transcript.total_bytes != self._together["bytes"]:

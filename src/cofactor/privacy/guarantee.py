@@ -222,8 +222,8 @@ BOUNDS = Assumption(
 )
 REAL_NUMBERS = Assumption(
     what="computing with real numbers to finite precision gives nothing away (Mironov 2012)",
-    met="noise is added in 64-bit arithmetic, and the result is rounded to a grid of 1/16 to 1/32 of the "
-    "noise's size",
+    met="noise is added in 64-bit arithmetic, or to sums of whole steps, and the result is rounded to a grid "
+    "of 1/16 to 1/32 of the noise's size; in the fused steps of recipes, of at least 1/4,096 of it",
 )
 WHOLE_NUMBERS = Assumption(
     what="what has a probability below 2^-60 does not matter",

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor import chacha
+from cofactor.chacha import ROUNDS, fill
+from cofactor.compiled import kernel
 from cofactor.config import fraction, not_negative, positive, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy import tables
@@ -29,6 +31,8 @@ _SMALLEST, _LARGEST = 1e-30, 1e30
 _MOST_TRIALS = 2**16 - 1
 _ANSWERS_AT_ONCE = 2**20
 _FULL = 2**64
+_SELDOM, _MANY = 1 / 8, 2**17
+"""Where so few of so many take part, it is cheaper to draw the gaps between them."""
 GAUSSIAN_REACH = 9.4
 """Deviations that every normal number can reach; its words have 64 bits where it matters."""
 
@@ -93,14 +97,44 @@ def snapped(values: NDArray[Any], size: float) -> Reals:
 def chosen(units: int, probability: float, random: Random) -> Integers:
     """Return the numbers below `units` of those who take part, each by a coin of its own (Poisson sampling).
 
-    The probability is rounded down to a multiple of 2^-64.
+    The probability is rounded down to a multiple of 2^-64; where few of very many take part, gaps between
+    them are drawn instead, whose law is right to 2^-50.
     """
     not_negative(units=units)
     if units != int(units):
         raise ConfigError(f"units must be a whole number, got {units}.")
     fraction(probability=probability)
+    if probability <= _SELDOM and units >= _MANY:
+        return _by_gaps(units, probability, random)
     limit = np.uint64(int(math.ldexp(probability, 64)))
     return np.flatnonzero(_words(units, random.new_key()) < limit)
+
+
+def _by_gaps(units: int, probability: float, random: Random) -> Integers:
+    """Draw how many are left out between two that take part: a number for each who does, not for all."""
+    expected = units * probability
+    room = int(expected + 10 * math.sqrt(expected) + 64)
+    return _gaps(units, math.log1p(-probability), room, random.new_key())
+
+
+@kernel
+def _gaps(units: int, log_left_out: float, room: int, key: Key) -> Integers:
+    found, count, at = np.empty(room, np.int64), 0, -1
+    words = np.empty(2 * room, np.uint32)
+    for part in range(units):
+        fill(words, key, np.uint64(part), np.uint64(0), ROUNDS)
+        for k in range(room):
+            chance = (words[2 * k] * 2.0**21 + (words[2 * k + 1] >> 11) + 0.5) / 2.0**53
+            # As a float first: a gap may be longer than any whole number.
+            gap = math.log(chance) / log_left_out
+            if gap >= units - at - 1:
+                return found[:count].copy()
+            at += 1 + int(gap)
+            if count == found.size:
+                found = np.concatenate((found, np.empty(room, np.int64)))
+            found[count] = at
+            count += 1
+    return found[:count].copy()
 
 
 def discrete_gaussian(shape: Shape, sigma: float, random: Random) -> Integers:

@@ -15,7 +15,15 @@ from cofactor.federation.halves import Facts, Home, State, array_of, weighted_me
 from cofactor.federation.messages import Message
 from cofactor.randomness import Seeds
 from cofactor.recipes.home_fit import Users, fit_with_released, fitted_tastes, fitted_users
-from cofactor.recipes.local_steps import descent_of, mean_of, prepared, released_total, take
+from cofactor.recipes.local_steps import (
+    centre_of,
+    descent_of,
+    mean_of,
+    prepared,
+    released_total,
+    shortened,
+    take,
+)
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.private_descent import PrivateDescent
 from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
@@ -83,9 +91,10 @@ class HorizontalParticipant:
         self._users = Users(state["bias"], state["vectors"]) if "vectors" in state else None
 
     def _read(self, message: Message) -> tuple[float, Floats]:
-        shape = (self._home.facts.item_count, self._steps.factors)
-        centre = float(array_of(message, "centre", (), "the coordinator"))
-        return centre, array_of(message, "vectors", shape, "the coordinator")
+        """Read the average; whatever comes is shortened, so that no fit to ratings can fail because of it."""
+        facts, steps = self._home.facts, self._steps
+        items = array_of(message, "vectors", (facts.item_count, steps.factors), "the coordinator")
+        return centre_of(message, facts), shortened(items, steps.radius(facts))
 
     def _moved(self, message: Message) -> NDArray[Any]:
         """Take the local steps; users that are trained along follow after each step, at home."""

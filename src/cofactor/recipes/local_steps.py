@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.data.grouping import Grouped
+from cofactor.federation.door import COORDINATOR
 from cofactor.federation.halves import Facts, Home, array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import sum_of_records
@@ -21,9 +22,6 @@ from cofactor.recipes.steps import Steps
 
 MEAN = "the mean rating"
 """What the release of the mean is called in ledgers and plans."""
-
-RADIUS = 2.0
-"""No centred vector is longer, in the units of training: a guard against steps that are too large."""
 
 
 def prepared(home: Home, most_ratings: int | None) -> Grouped:
@@ -73,8 +71,24 @@ def descent_of(
         unit=unit_of(home),
         highest=highest,
         most_ratings=steps.most_ratings,
-        radius=RADIUS if steps.centred else None,
+        radius=steps.radius(home.facts) if steps.centred else None,
     )
+
+
+def centre_of(message: Message, facts: Facts) -> float:
+    """Return the centre that the coordinator sends, brought onto the scale."""
+    centre = float(array_of(message, "centre", (), COORDINATOR))
+    return float(np.clip(centre, facts.scale.low, facts.scale.high))
+
+
+def shortened(vectors: NDArray[Any], limit: float) -> NDArray[np.float32]:
+    """Return vectors of which none is longer than the limit."""
+    wide = vectors.astype(np.float64)
+    # Divided first: the square of a huge number is none.
+    largest = np.maximum(np.abs(wide).max(axis=1, keepdims=True), 1e-30)
+    lengths = largest * np.maximum(np.linalg.norm(wide / largest, axis=1, keepdims=True), 1.0)
+    short: NDArray[np.float32] = (wide * np.minimum(1.0, limit / lengths)).astype(np.float32)
+    return short
 
 
 def take(
@@ -87,19 +101,28 @@ def take(
     rate_items: Any,
     sampling: float,
 ) -> NDArray[Any]:
-    """Take steps and let out what they made: the users' vectors if these move, else the items'."""
-    door, release = home.door, release_of(home, what)
-    event = descent.take(
-        steps,
-        mechanism=None if release is None else _gaussian(release),
-        rate_users=rate_users,
-        rate_items=rate_items,
-        random=door.random,
-        sampling=sampling if release is None and sampling != 1 else None,
-        **door.label(what),
-    )
-    made = descent.items if rate_users is None else descent.users
-    return door.unprotected(made) if event is None else door.made(event, made)[0]
+    """Take steps and let out what they made: the users' vectors if these move, else the items'.
+
+    They are charged beforehand: what the ledger refuses is never made.
+    """
+    door, release, both = home.door, release_of(home, what), rate_users is not None
+    mechanism = None if release is None else _gaussian(release)
+    label = door.label(what)
+
+    def make() -> NDArray[Any]:
+        descent.take(
+            steps,
+            mechanism=mechanism,
+            rate_users=rate_users,
+            rate_items=rate_items,
+            random=door.random,
+            sampling=sampling if release is None and sampling != 1 else None,
+            **label,
+        )
+        return descent.users if both else descent.items
+
+    event = descent.event(mechanism, both, door.random, **label)
+    return door.unprotected(make()) if event is None else door.made(event.times(steps), make)
 
 
 def released_total(home: Home, ratings: Grouped, unit: Unit) -> NDArray[Any]:

@@ -1,23 +1,23 @@
 """`PrivateDescent`: the private gradient steps that a party takes on its own ratings (Li et al. 2022, eq. 7).
 
-A step adds up the bounded gradients of users chosen in secret, adds noise to every row of all vectors that
-move, whether anybody touched it or not, and projects them. What the steps reveal is one event: nothing but
-the vectors after the last step leaves, yet the event pays for those of every step.
+A step adds up the bounded gradients of users, or ratings, chosen in secret, adds noise to every row of all
+vectors that move, whether anybody touched it or not, and projects them. What the steps reveal is one event:
+nothing but the vectors after the last step leaves, yet the event pays for those of every step.
 """
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cofactor.config import fraction, one_of, whole
-from cofactor.data.grouping import Grouped, Offsets
+from cofactor.data.grouping import Grouped, Index, Offsets, offsets
 from cofactor.errors import ConfigError
 from cofactor.factors.simd import Table, cells, new_table
 from cofactor.factors.whole_rows import step_size, whole_cells
 from cofactor.privacy import noise
-from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import UNITS, Unit
 from cofactor.privacy.events import Event
 from cofactor.privacy.mechanisms import Gaussian, SampledGaussian
@@ -153,15 +153,15 @@ class PrivateDescent:
         """
         whole(steps=steps)
         both = rate_users is not None
-        event = self._event(mechanism, both, random, what, by, to)
+        event = self.event(mechanism, both, random, what, by, to)
         grid, item_sums = self._grid(mechanism, both), new_table(self._items.size, self.factors)
         for_items = checked_rates("rate_items", rate_items, steps, grid.item_step)
         for_users = checked_rates(
             "rate_users", 0.0 if rate_users is None else rate_users, steps, grid.user_step
         )
         for user_rate, item_rate in zip(for_users, for_items, strict=True):
-            chosen = self._chosen(mechanism, sampling, random)
-            sums = self._add_up(chosen, grid, item_sums, both)
+            ratings, chosen = self._batch(mechanism, sampling, random)
+            sums = self._add_up(ratings, chosen, grid, item_sums, both)
             if both:
                 drawn = Noise(random.new_key(), grid.user_deviation)
                 move_users(self._users, sums, chosen, drawn, self._motion(user_rate))
@@ -179,7 +179,7 @@ class PrivateDescent:
         count = self._users.size
         some = np.arange(count) if chosen is None else checked_chosen(chosen, count)
         grid, item_sums = self._grid(mechanism, both), new_table(self._items.size, self.factors)
-        sums = self._add_up(some, grid, item_sums, both)
+        sums = self._add_up(self._ratings, some, grid, item_sums, both)
         items = whole_cells(sums.items)[:, : self.factors] * np.float64(grid.item_step)
         if not both:
             return Gradients(None, items)
@@ -187,25 +187,10 @@ class PrivateDescent:
         users[some] = whole_cells(sums.users)[:, : self.factors] * np.float64(grid.user_step)
         return Gradients(users, items)
 
-    def release(
-        self, *, mechanism: Gaussian, both: bool, random: Random, what: str, by: str, to: str
-    ) -> tuple[Gradients, Event]:
-        """Return the noisy sums of one step's gradients, and their event; no vector moves."""
-        _check_noise(mechanism, random)
-        plain = self.sums(self._chosen(mechanism, None, random), both=both, mechanism=mechanism)
-        reach = self.reach(both=both)
-        # Divided by its factor, each sum takes the same noise: together they are one bounded value.
-        value, rows = plain.items / reach.items, self._items.size
-        if plain.users is not None and reach.users is not None:
-            value = np.concatenate([value, plain.users / reach.users])
-        bounded = Bounded(value=value, bound=reach.bound)
-        noisy, event = mechanism.release(bounded, random=random, what=what, by=by, to=to)
-        users = None if reach.users is None else noisy[rows:] * reach.users
-        return Gradients(users, noisy[:rows] * reach.items), event
-
-    def _event(
+    def event(
         self, mechanism: Gaussian | None, both: bool, random: Random, what: str, by: str, to: str
     ) -> Event | None:
+        """Return the record of one step; None without a mechanism."""
         if mechanism is None:
             return None
         _check_noise(mechanism, random)
@@ -214,15 +199,35 @@ class PrivateDescent:
             self.reach(both=both).bound, dimension=rows * self.factors, random=random, what=what, by=by, to=to
         )
 
-    def _chosen(self, mechanism: Gaussian | None, sampling: float | None, random: Random) -> Offsets:
+    def _batch(
+        self, mechanism: Gaussian | None, sampling: float | None, random: Random
+    ) -> tuple[Grouped, Offsets]:
+        """Return the ratings of a step, and the users who have some of them.
+
+        Each unit is chosen by a coin of its own: users with all their ratings, or single ratings. To choose
+        users where ratings are protected would hide nothing: who sees that a user takes part knows that each
+        of her ratings does.
+        """
         if mechanism is not None and sampling is not None:
             raise ConfigError("sampling is for steps without a mechanism. Use SampledGaussian(sampling=...).")
-        if isinstance(mechanism, SampledGaussian):
-            return mechanism.choose(self._users.size, random)
-        if sampling is None:
-            return np.arange(self._users.size)
-        fraction(sampling=sampling)
-        return noise.chosen(self._users.size, sampling, random)
+        wanted = mechanism.sampling if isinstance(mechanism, SampledGaussian) else sampling
+        if wanted is None:
+            return self._ratings, np.arange(self._users.size)
+        fraction(sampling=wanted)
+        if self.unit == "user":
+            return self._ratings, noise.chosen(self._users.size, wanted, random)
+        return self._some_of(noise.chosen(len(self._ratings.values), wanted, random))
+
+    def _some_of(self, positions: Offsets) -> tuple[Grouped, Offsets]:
+        """Return some ratings, by their positions, and the users who gave them."""
+        users = self._members[positions]
+        counts = np.bincount(users, minlength=self._users.size)
+        part = Grouped(offsets(counts), self._ratings.index[positions], self._ratings.values[positions])
+        return part, np.flatnonzero(counts)
+
+    @cached_property
+    def _members(self) -> Index:
+        return self._ratings.members()
 
     def _grid(self, mechanism: Gaussian | None, both: bool) -> Grid:
         reach, longest = self.reach(both=both), self._longest()
@@ -232,12 +237,12 @@ class PrivateDescent:
         in_steps = noise.rounded_up(on_users / user_step), noise.rounded_up(on_items / item_step)
         return Grid(user_step, item_step, *in_steps)
 
-    def _add_up(self, chosen: Offsets, grid: Grid, item_sums: Table, both: bool) -> Sums:
-        """Add the bounded gradients of the chosen users to sums that are zero."""
+    def _add_up(self, ratings: Grouped, chosen: Offsets, grid: Grid, item_sums: Table, both: bool) -> Sums:
+        """Add the bounded gradients of the chosen users' ratings to sums that are zero."""
         own = new_table(chosen.size if both else 0, self.factors)
         scales = np.float32(1 / grid.user_step), np.float32(1 / grid.item_step)
         sums = Sums(own, item_sums, *scales, self._zero)
-        known = Known(self._ratings.ptr, self._ratings.index, self._ratings.values, chosen)
+        known = Known(ratings.ptr, ratings.index, ratings.values, chosen)
         vectors = Vectors(self._users, self._items)
         if isinstance(self.clipping, EmbeddingClipping):
             add_ratings(known, vectors, sums, _below(self.highest), None)

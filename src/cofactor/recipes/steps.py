@@ -18,6 +18,8 @@ from cofactor.recipes.clipping import Clipping, EmbeddingClipping, GradientClipp
 
 Floats = NDArray[np.float32]
 
+RADIUS = 2.0
+"""No centred vector is longer, in the units of training: a guard against steps that are too large."""
 _BEGINNING, _SMALL = 0.6, 0.2
 """Where the coordinates that begin as biases stand, and how far the others lie from 0, all together."""
 
@@ -66,6 +68,10 @@ class Steps:
     def beginning(self, facts: Facts) -> float:
         """Return the mean rating as far as it is public: the middle of the scale, if nobody says."""
         return (facts.scale.low + facts.scale.high) / 2 if self.centre is None else self.centre
+
+    def radius(self, facts: Facts) -> float:
+        """Return the length that no vector has, in the units of training."""
+        return RADIUS if self.centred else math.sqrt(facts.scale.high)
 
     def offset(self, centre: float) -> float:
         """Return what is taken off all ratings."""

@@ -65,7 +65,8 @@ def user_messages(ratings: Ratings, units: Units, mean: float, bias: Vector, dir
     grouped = ratings.by_user
     surprises = np.clip(units.inward(grouped.values) - mean - bias[grouped.index], -1.0, 1.0)
     # Whoever sent the directions is not trusted to have kept them short.
-    rows = directions / np.maximum(np.linalg.norm(directions, axis=1), 1.0)[:, None]
+    exact = directions.astype(np.float64)
+    rows = exact / np.maximum(np.linalg.norm(exact, axis=1), 1.0)[:, None]
     return Bounded(value=_user_sums(grouped.ptr, grouped.index, surprises, rows), bound=MESSAGE_BOUND)
 
 

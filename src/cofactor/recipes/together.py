@@ -24,6 +24,7 @@ from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Schedule
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
@@ -148,9 +149,12 @@ def _ledgers(
     """
     ledgers = {}
     for party in sorted(federation.parties, key=lambda each: not each.has_ledger):
-        ledger = open_ledger(
-            party, own_budget(party, budget), training.folder, newer_data=training.newer_data
-        )
+        terms = own_budget(party, budget)
+        if shared_units(federation.kind, budget.unit):
+            # A user loses what all parties release: of what she may lose, each may spend its own part.
+            own = replace(schedules[party.name], parties=1)
+            terms = needed(own, delta=terms.delta, unit=terms.unit, adjacency=terms.adjacency)
+        ledger = open_ledger(party, terms, training.folder, newer_data=training.newer_data)
         reserve(ledger, schedules[party.name], session)
         ledgers[party.name] = ledger
     return {party.name: ledgers[party.name] for party in federation.parties}
@@ -168,7 +172,12 @@ def _host(
     random = _own_random(training.random, federation.facts.place(name))
     party = federation.party(name)
     door = Door(
-        party=name, ledger=ledgers.get(name), random=random, run=session.name, shares=party.budget is None
+        schedule=schedules.get(name),
+        party=name,
+        ledger=ledgers.get(name),
+        random=random,
+        run=session.name,
+        shares=party.budget is None,
     )
     home = Home(
         party=party,
@@ -271,8 +280,8 @@ def _doubts(federation: Federation) -> list[str]:
         found.append(_READ_SCALE)
     if twice:
         found.append(
-            f"{twice:,} user ids occur at more than one party. They are taken to be different people; if they "
-            "are not, those users lose what all their parties release."
+            f"{twice:,} user ids occur at more than one party. They are taken to be different people; if "
+            "they are not, those users lose what all their parties release."
         )
     return found
 

@@ -120,6 +120,6 @@ def _train_alone(recipe: Alone, federation: Federation, seed: int) -> Run:
             },
             rounds=0,
             traffic=0,
-            transcript=Transcript.create(None, session=session).content(),
+            transcript=Transcript.create(None, session=session, split=facts.split).content(),
         ),
     )

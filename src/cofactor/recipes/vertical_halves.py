@@ -11,7 +11,15 @@ from cofactor.factors.model import Factors, seen_in
 from cofactor.federation.halves import Facts, Home, State, array_of, weighted_mean
 from cofactor.federation.messages import Message
 from cofactor.randomness import Seeds
-from cofactor.recipes.local_steps import descent_of, mean_of, prepared, released_total, take, unit_of
+from cofactor.recipes.local_steps import (
+    centre_of,
+    descent_of,
+    mean_of,
+    prepared,
+    released_total,
+    take,
+    unit_of,
+)
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.private_descent import PrivateDescent
 from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
@@ -38,6 +46,7 @@ class VerticalParticipant:
         self._descent: PrivateDescent | None = None
         self._centre = 0.0
         self._taken = 0
+        self._given = False
 
     def handle(self, round: int, message: Message) -> Message:  # noqa: ARG002 (steps are counted, not rounds)
         """Take the local steps, or give the item vectors away at the end."""
@@ -64,7 +73,11 @@ class VerticalParticipant:
 
     def state(self) -> State:
         """Return the item vectors, and how many steps were taken."""
-        numbers = {"centre": np.array(self._centre), "taken": np.array(self._taken)}
+        numbers = {
+            "centre": np.array(self._centre),
+            "taken": np.array(self._taken),
+            "given": np.array(self._given),
+        }
         if self._descent is None:
             return numbers
         return {**numbers, "users": self._descent.users, "items": self._descent.items}
@@ -72,13 +85,14 @@ class VerticalParticipant:
     def restore(self, state: State) -> None:
         """Go on from there."""
         self._centre, self._taken = float(state["centre"]), int(state["taken"])
+        self._given = bool(state["given"])
         if "items" in state:
             self._descent = self._begun(state["users"], state["items"])
 
     def _with(self, message: Message) -> PrivateDescent:
         """Take over the average; a party that is alone keeps its own user vectors after the first."""
         facts, factors = self._home.facts, self._steps.factors
-        self._centre = float(array_of(message, "centre", (), "the coordinator"))
+        self._centre = centre_of(message, facts)
         users = array_of(message, "vectors", (facts.user_count, factors), "the coordinator")
         if self._descent is None:
             random = Seeds(self._home.seed).generator(f"items of {self._home.party.name}")
@@ -109,6 +123,9 @@ class VerticalParticipant:
 
     def _fine_tuned(self, descent: PrivateDescent) -> NDArray[Any]:
         recipe, door = self._recipe, self._home.door
+        if self._given:
+            raise RunError(f"{self._home.party.name}: item vectors are given away once.")
+        self._given = True
         if recipe.fine_tuning:
             return take(
                 self._home,

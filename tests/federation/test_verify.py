@@ -409,6 +409,10 @@ def test_forged_folder_is_found_out_by_the_ledger_beside_the_data(folder: Path) 
     assert "lost entries that this run remembers" in failed(verify(folder, ledgers=[live]))[str(live)]
 
 
+def edit(file: Path, old: str, new: str) -> None:
+    file.write_text(file.read_text().replace(old, new))
+
+
 @pytest.mark.parametrize(
     "tamper",
     [

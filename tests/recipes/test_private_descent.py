@@ -260,7 +260,8 @@ def test_where_ratings_are_protected_each_is_chosen_by_a_coin_of_its_own() -> No
     own = grouped([[(item, 5.0) for item in range(40)]])
     users, items = np.zeros((1, 40)), np.eye(40)
     users[0, :] = 0.1
-    for unit, most, alike in (("rating", None, False), ("user", 40, True)):
+    cases: list[tuple[Unit, int | None, bool]] = [("rating", None, False), ("user", 40, True)]
+    for unit, most, alike in cases:
         party = PrivateDescent(
             own, users, items, clipping=GradientClipping(), unit=unit, highest=5.0, most_ratings=most
         )

@@ -17,7 +17,10 @@ NOTHING_LEFT = Guarantee.nothing(
 
 @dataclass(frozen=True, kw_only=True)
 class Alone:
-    """Each party fits the home model to its own ratings and hears of nobody."""
+    """Each party fits the home model to its own ratings and hears of nobody.
+
+    `VerticalMF(alone=True)` is the private counterpart: vectors with noise, and no exchange.
+    """
 
     home: Bayes = field(default_factory=Bayes)
     """The model that each party fits."""

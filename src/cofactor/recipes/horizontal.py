@@ -48,7 +48,7 @@ class HorizontalMF:
     local_steps: int | None = None
     """Steps that each party takes between two averages, each with noise of its own: T' in the paper."""
     sampling: float | None = None
-    """Probability with which each user takes part in a step; 1 for all."""
+    """Probability with which each user takes part in a step, in secret; 1 for all."""
     clipping: EmbeddingClipping | GradientClipping | None = None
     """What bounds the change that one user can make."""
     learning_rate: float | None = None

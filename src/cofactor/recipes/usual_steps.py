@@ -1,6 +1,6 @@
 """How many steps, how large, and how many factors: a rule from public numbers only.
 
-Measured on MovieLens (docs/recipes.md has the numbers); nothing of it looks at the ratings at hand. It is
+Measured on MovieLens (docs/federations.md has the numbers); nothing of it looks at the ratings at hand. It is
 stated for ratings in units in which a scale from 1 to 5 has unit 1.
 """
 

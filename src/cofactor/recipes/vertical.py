@@ -38,7 +38,7 @@ class VerticalMF:
     local_steps: int | None = None
     """Steps that each party takes between two averages, each with noise of its own: T' in the paper."""
     sampling: float | None = None
-    """Probability with which each user takes part in a step; 1 for all."""
+    """Probability with which each unit, a rating or a user, takes part in a step; 1 for all."""
     clipping: EmbeddingClipping | GradientClipping | None = None
     """What bounds the change that one rating, or one user, can make."""
     learning_rate: float | None = None
@@ -53,7 +53,7 @@ class VerticalMF:
     mean_share: float | None = None
     """Part of the budget, roughly, that the mean rating costs if it is not public."""
     most_ratings: int | None = None
-    """Ratings of each user that a party uses, where users are the unit: theta in the paper."""
+    """Ratings of each user that each party uses, where users are the unit: theta in the paper."""
     fine_tuning: int = 0
     """Steps at the end in which only item vectors move: kappa in the paper."""
     alone: bool = False
@@ -66,7 +66,11 @@ class VerticalMF:
 
     @classmethod
     def as_published(cls, parties: int = 1) -> "VerticalMF":
-        """Return the setting of Li et al. (2022), section 4.3, for so many parties."""
+        """Return the setting of Li et al. (2022), section 4.3, for so many parties.
+
+        It begins at the middle of the scale unless `centre` is given; where ratings are protected, ratings
+        are sampled, not users.
+        """
         whole(parties=parties)
         return cls(
             factors=20,

@@ -197,6 +197,7 @@ def test_settings_without_a_kind_are_those_of_the_recommended_recipe(folder: Pat
     assert "published" in read_facts("run")["scores"]
 
 
+@pytest.mark.slow
 def test_langevin_dynamics_can_be_had_by_option_by_file_and_from_a_run(
     folder: Path, cofactor: Command
 ) -> None:

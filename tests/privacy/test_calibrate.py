@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from cofactor.errors import Refused
+from cofactor.privacy import calibrate
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.budget import Adjacency, Budget
 from cofactor.privacy.calibrate import calibrated
@@ -108,8 +110,21 @@ def test_factor_has_four_digits() -> None:
 
 
 def test_second_call_is_answered_from_memory() -> None:
-    planned, allowed = schedule(Gaussian(), rounds=3), budget(1.1)
-    assert calibrated(planned, allowed) is calibrated(schedule(Gaussian(), rounds=3), budget(1.1))
+    first = calibrated(schedule(Gaussian(), rounds=3), budget(1.1))
+    searches = calibrate._calibrated.cache_info().misses
+    assert calibrated(schedule(Gaussian(), rounds=3), budget(1.1)) == first
+    assert calibrate._calibrated.cache_info().misses == searches
+
+
+def test_messages_of_another_size_share_the_search_and_keep_their_size() -> None:
+    small, large = (schedule(Gaussian(), rounds=3), schedule(Gaussian(), rounds=3))
+    large = replace(large, releases=tuple(replace(each, dimension=1000) for each in large.releases))
+    first = calibrated(small, budget(1.1))
+    searches = calibrate._calibrated.cache_info().misses
+    other = calibrated(large, budget(1.1))
+    assert calibrate._calibrated.cache_info().misses == searches
+    assert [each.dimension for each in other.releases] == [1000] * len(other.releases)
+    assert other.releases[0].mechanism == first.releases[0].mechanism
 
 
 def test_gaussian_without_delta_is_refused_with_a_remedy() -> None:

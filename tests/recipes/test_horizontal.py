@@ -202,3 +202,15 @@ def test_repeatable_noise_repeats_and_does_not_hold() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         HorizontalMF(**settings)
+
+
+@pytest.mark.parametrize("size", [1e8, 9e14, 1e30])
+def test_no_question_makes_a_party_fail_in_a_way_that_depends_on_ratings(size: float) -> None:
+    # Two coordinates alike and huge: whether anybody rated the item would show in a singular regression.
+    items = np.zeros((ITEMS, 3), np.float32)
+    items[0] = 0.0, size, size
+    for rated in ([(0, 1, 4.0)], [(0, 0, 4.0), (0, 1, 2.0)]):
+        half, _ = participant_of(HorizontalMF(factors=3, rounds=2), table(rated), BUDGET)
+        half._home.door.begin(1)
+        answer = half.handle(1, Shared(centre=np.array(1e9), vectors=items))
+        assert np.isfinite(answer.vectors).all()

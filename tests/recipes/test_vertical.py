@@ -7,11 +7,13 @@ import pytest
 from numpy.typing import NDArray
 
 from cofactor.data.split import by_fraction
-from cofactor.errors import ConfigError
+from cofactor.errors import BudgetExceeded, ConfigError, RunError
 from cofactor.factors.baselines import GlobalMean
 from cofactor.federation.channel import Failures
+from cofactor.federation.federation import Federation
 from cofactor.federation.messages import Letter
 from cofactor.privacy.budget import Budget, Unit
+from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.neighbours import Datasets
 from cofactor.privacy.sensitivity import assert_bounded
 from cofactor.recipes.clipping import EmbeddingClipping, GradientClipping
@@ -238,3 +240,38 @@ def test_embedding_clipping_needs_ratings_from_zero_up() -> None:
     with pytest.raises(ConfigError, match="ratings from 0 up"):
         VerticalMF.as_published().settled(facts, RATING)
     assert VerticalMF().settled(facts, RATING).clipping == GradientClipping(limit=2.5)
+
+
+def test_what_the_ledger_refuses_leaves_no_trace_that_could_leave_later() -> None:
+    rated_all = [(u, i, 3.0) for u in range(USERS) for i in range(ITEMS)]
+    half, settled = participant_of(replace(QUICK, rounds=20), table(rated_all), RATING)
+    half._home.door.begin(1)
+    half.handle(1, message(Shared, settled))
+    before = half._descent.items
+    spent_up = Ledger.create(None, party="north", fingerprint="x", budget=replace(RATING, epsilon=0.001))
+    half._home.door._ledger = spent_up
+    half._home.door.begin(2)
+    with pytest.raises(BudgetExceeded):
+        half.handle(2, message(Shared, settled))
+    np.testing.assert_array_equal(half._descent.items, before)
+
+
+def test_item_vectors_are_given_away_once() -> None:
+    half, settled = participant_of(QUICK, table([(0, 0, 3.0)]), RATING)
+    half._home.door.begin(1)
+    half.handle(1, message(Finished, settled))
+    half._home.door.begin(2)
+    with pytest.raises(RunError, match="given away once"):
+        half.handle(2, message(Finished, settled))
+
+
+def test_users_at_several_parties_cannot_be_spent_twice(tmp_path: Any) -> None:
+    parties = []
+    for each in vertical(small_ratings(), 3).parties:
+        file = tmp_path / f"{each.name}.csv"
+        file.write_text(each.name)
+        parties.append(replace(each, file=file, fingerprint=each.name))
+    federation = Federation.vertical(parties)
+    assert train(QUICK, federation, budget=USER).guarantee.holds
+    with pytest.raises(BudgetExceeded):
+        train(QUICK, federation, budget=USER)

@@ -368,3 +368,20 @@ def test_sizes_that_make_no_real_noise_are_refused(bad: float) -> None:
 def test_settings_that_make_no_sense_are_refused(refused: Callable[[], object]) -> None:
     with pytest.raises(ConfigError):
         refused()
+
+
+def test_few_of_very_many_are_chosen_by_coins_of_their_own() -> None:
+    units, probability, draws = 200_000, 0.01, 40
+    found = [noise.chosen(units, probability, SecureRandom()) for _ in range(draws)]
+    for each in found:
+        assert np.all(np.diff(each) > 0)
+        assert each[0] >= 0
+        assert each[-1] < units
+    # 80,000 coins in all: their number within 6 deviations, and so in each tenth of the places.
+    total, spread = draws * units * probability, math.sqrt(draws * units * probability)
+    assert sum(map(len, found)) == pytest.approx(total, abs=6 * spread)
+    places = np.histogram(np.concatenate(found), bins=10, range=(0, units))[0]
+    np.testing.assert_allclose(places, total / 10, atol=6 * spread / math.sqrt(10))
+    # Neighbours are chosen together as often as coins are: 20 times expected per draw, 800 in all.
+    together = sum(int((np.diff(each) == 1).sum()) for each in found)
+    assert together == pytest.approx(draws * units * probability**2, abs=6 * math.sqrt(800))

@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor import chacha
-from cofactor.chacha import ROUNDS, fill
-from cofactor.compiled import kernel
 from cofactor.config import fraction, not_negative, positive, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy import tables
@@ -114,27 +112,14 @@ def _by_gaps(units: int, probability: float, random: Random) -> Integers:
     """Draw how many are left out between two that take part: a number for each who does, not for all."""
     expected = units * probability
     room = int(expected + 10 * math.sqrt(expected) + 64)
-    return _gaps(units, math.log1p(-probability), room, random.new_key())
-
-
-@kernel
-def _gaps(units: int, log_left_out: float, room: int, key: Key) -> Integers:
-    found, count, at = np.empty(room, np.int64), 0, -1
-    words = np.empty(2 * room, np.uint32)
-    for part in range(units):
-        fill(words, key, np.uint64(part), np.uint64(0), ROUNDS)
-        for k in range(room):
-            chance = (words[2 * k] * 2.0**21 + (words[2 * k + 1] >> 11) + 0.5) / 2.0**53
-            # As a float first: a gap may be longer than any whole number.
-            gap = math.log(chance) / log_left_out
-            if gap >= units - at - 1:
-                return found[:count].copy()
-            at += 1 + int(gap)
-            if count == found.size:
-                found = np.concatenate((found, np.empty(room, np.int64)))
-            found[count] = at
-            count += 1
-    return found[:count].copy()
+    found, at = [], -1
+    while at < units:
+        chances = ((_words(room, random.new_key()) >> np.uint64(11)) + 0.5) * 2.0**-53
+        gaps = np.floor(np.log(chances) / math.log1p(-probability)).astype(np.int64)
+        found.append(at + np.cumsum(gaps + 1))
+        at = int(found[-1][-1])
+    places = np.concatenate(found)
+    return places[places < units]
 
 
 def discrete_gaussian(shape: Shape, sigma: float, random: Random) -> Integers:

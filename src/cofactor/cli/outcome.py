@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cofactor.cli.text import RED, print_line, print_scores, print_table
+from cofactor.cli.text import RED, YELLOW, print_line, print_scores, print_table
 
 SIMULATION = (
     "These errors can be seen because one process plays all parties; they are not released, and the "
@@ -69,7 +69,11 @@ def print_comparison(scores: Mapping[str, Any]) -> None:
 
 def print_guarantee(guarantee: Mapping[str, Any], together: Mapping[str, Any] | None) -> None:
     """Print what is promised, in red if it does not hold, and what is left if all others collude."""
-    print_line(guarantee["statement"], "" if guarantee["holds"] else RED)
+    warnings = guarantee.get("warnings", ())
+    told = guarantee["statement"].removesuffix(" ".join(["", *(f"Warning: {each}" for each in warnings)]))
+    print_line(told, "" if guarantee["holds"] else RED)
+    for each in warnings:
+        print_line(f"Warning: {each}", YELLOW)
     if together and together["budget"]:
         print_line(f"If the coordinator and all other parties collude: {_colluding(together['parties'])}.")
 

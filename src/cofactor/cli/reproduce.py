@@ -38,6 +38,8 @@ def reproduce(
 
     if plot is not None and not plot.parent.is_dir():
         raise ConfigError(f"--plot: there is no folder {plot.parent} to write {plot.name} to.")
+    if plot is not None and plot.suffix.lower() != ".svg":
+        raise ConfigError(f"--plot draws SVG. Name {plot.with_suffix('.svg').name} instead of {plot.name}.")
     effort = Effort(seeds=seeds, quick=quick)
     made = make(paper, item, data, effort=effort, progress=ProgressLine(quiet=quiet or json))
     if plot is not None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cofactor.factors.model import Recommendation
 
 RED = "bold red"
+YELLOW = "yellow"
 
 
 def console() -> Console:

@@ -115,7 +115,7 @@ def _by_gaps(units: int, probability: float, random: Random) -> Integers:
     found, at = [], -1
     while at < units:
         chances = ((_words(room, random.new_key()) >> np.uint64(11)) + 0.5) * 2.0**-53
-        gaps = np.floor(np.log(chances) / math.log1p(-probability)).astype(np.int64)
+        gaps = np.minimum(np.log(chances) / math.log1p(-probability), units).astype(np.int64)
         found.append(at + np.cumsum(gaps + 1))
         at = int(found[-1][-1])
     places = np.concatenate(found)

@@ -223,3 +223,21 @@ def project(rows: Table, squared_radius: np.float32, nonnegative: bool) -> None:
     """Project every row of a table."""
     for r in range(rows.size):
         store_row(rows, r, projected(load_row(rows, r), squared_radius, nonnegative))
+
+
+@kernel
+def some_ratings(ptr: Offsets, pairs: Values, positions: Offsets) -> tuple[Offsets, Index, Values]:
+    """Return the ratings at some positions, in rising order, and where each group's begin among them.
+
+    A pair is an item's number, in the bits of a float, and a value.
+    """
+    found = np.empty(ptr.size, np.int64)
+    numbers, values = np.empty(positions.size, np.float32), np.empty(positions.size, np.float32)
+    for k in range(positions.size):
+        numbers[k], values[k] = pairs[positions[k], 0], pairs[positions[k], 1]
+    at = 0
+    for group in range(ptr.size):
+        while at < positions.size and positions[at] < ptr[group]:
+            at += 1
+        found[group] = at
+    return found, numbers.view(np.int32), values

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cofactor.config import fraction, one_of, whole
-from cofactor.data.grouping import Grouped, Index, Offsets, offsets
+from cofactor.data.grouping import Grouped, Offsets
 from cofactor.errors import ConfigError
 from cofactor.factors.simd import Table, cells, new_table
 from cofactor.factors.whole_rows import step_size, whole_cells
@@ -43,6 +43,7 @@ from cofactor.recipes.descent_kernels import (
     move_items,
     move_users,
     project,
+    some_ratings,
 )
 
 
@@ -220,14 +221,13 @@ class PrivateDescent:
 
     def _some_of(self, positions: Offsets) -> tuple[Grouped, Offsets]:
         """Return some ratings, by their positions, and the users who gave them."""
-        users = self._members[positions]
-        counts = np.bincount(users, minlength=self._users.size)
-        part = Grouped(offsets(counts), self._ratings.index[positions], self._ratings.values[positions])
-        return part, np.flatnonzero(counts)
+        ptr, items, values = some_ratings(self._ratings.ptr, self._item_and_value, positions)
+        return Grouped(ptr, items, values), np.flatnonzero(np.diff(ptr))
 
     @cached_property
-    def _members(self) -> Index:
-        return self._ratings.members()
+    def _item_and_value(self) -> NDArray[np.float32]:
+        """Both of each rating side by side, the item's number in a float's bits: one place in memory."""
+        return np.column_stack([self._ratings.index.view(np.float32), self._ratings.values])
 
     def _grid(self, mechanism: Gaussian | None, both: bool) -> Grid:
         reach, longest = self.reach(both=both), self._longest()

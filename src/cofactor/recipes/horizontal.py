@@ -19,7 +19,7 @@ from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.horizontal_halves import STEPS, HorizontalCoordinator, HorizontalParticipant
 from cofactor.recipes.local_steps import mean_release
 from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
-from cofactor.recipes.steps import Steps, check_scale, check_settings
+from cofactor.recipes.steps import Steps, check_scale, check_settings, with_rate
 from cofactor.recipes.usual_steps import USER_LIMIT, UsualSteps, mean_share, one_release
 from cofactor.recipes.vertical import two_parties
 
@@ -99,28 +99,15 @@ class HorizontalMF:
             raise Refused(_RATING)
         check_scale(self, facts)
         noise = 0.0 if budget is None else one_release(budget, facts)
-        usual, local_steps = UsualSteps.for_items(facts, noise), self.local_steps or 1
-        rounds = self.rounds or max(1, round(usual.steps / local_steps))
-        clipping = self.clipping or GradientClipping(limit=USER_LIMIT)
-        few = 10 if isinstance(clipping, EmbeddingClipping) else None
-        steps = Steps(
-            factors=self.factors or usual.factors,
-            rounds=rounds,
-            local_steps=local_steps,
-            sampling=self.sampling or 1.0,
-            clipping=clipping,
-            learning_rate=self.learning_rate or usual.rate(rounds * local_steps),
-            decay=self.decay,
-            decay_until=self.decay_until,
-            centre=self.centre,
-            mean_share=self.mean_share or mean_share(facts, noise, facts.user_count),
-            most_ratings=self.most_ratings or few,
+        embedding = isinstance(self.clipping, EmbeddingClipping)
+        steps = Steps.chosen(
+            self,
+            UsualSteps.for_items(facts, noise),
+            clipping=GradientClipping(limit=USER_LIMIT),
+            mean_share=mean_share(facts, noise, facts.user_count),
+            most_ratings=self.most_ratings or (10 if embedding else None),
         )
-        chosen = replace(self, **steps.settings())
-        if steps.centred or self.learning_rate is not None:
-            return chosen
-        schedule = None if budget is None else chosen.schedule(facts, budget.unit, facts.parties[0])
-        return replace(chosen, learning_rate=steps.published_rate(facts, budget, schedule))
+        return with_rate(self, steps, facts, budget)
 
     def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:  # noqa: ARG002 (all send the same)
         """Return everything that a party will release; noise is relative."""

@@ -1,8 +1,8 @@
 """`Steps`: how `VerticalMF` and `HorizontalMF` move their vectors, with all choices made."""
 
 import math
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.mechanisms import Gaussian, SampledGaussian
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.recipes.clipping import Clipping, EmbeddingClipping, GradientClipping, Reach, reach
+from cofactor.recipes.usual_steps import UsualSteps
 
+T = TypeVar("T")
 Floats = NDArray[np.float32]
 
 RADIUS = 2.0
@@ -48,6 +50,33 @@ class Steps:
         if missing:
             raise RunError(f"{type(recipe).__name__} is not settled: {', '.join(missing)} are still open.")
         return cls(**found)
+
+    @classmethod
+    def chosen(
+        cls,
+        recipe: Any,
+        usual: UsualSteps,
+        *,
+        clipping: Clipping,
+        mean_share: float,
+        most_ratings: int | None,
+    ) -> Self:
+        """Take what a recipe says, and where it says nothing what is usual."""
+        local_steps = recipe.local_steps or 1
+        rounds = recipe.rounds or max(1, round(usual.steps / local_steps))
+        return cls(
+            factors=recipe.factors or usual.factors,
+            rounds=rounds,
+            local_steps=local_steps,
+            sampling=recipe.sampling or 1.0,
+            clipping=recipe.clipping or clipping,
+            learning_rate=recipe.learning_rate or usual.rate(rounds * local_steps),
+            decay=recipe.decay,
+            decay_until=recipe.decay_until,
+            centre=recipe.centre,
+            mean_share=recipe.mean_share or mean_share,
+            most_ratings=most_ratings,
+        )
 
     @property
     def total(self) -> int:
@@ -134,6 +163,15 @@ class Steps:
     def settings(self) -> dict[str, Any]:
         """Return the fields by name, to settle a recipe with."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def with_rate(recipe: T, steps: Steps, facts: Facts, budget: Budget | None) -> T:
+    """Return a recipe with these settings; vectors that may not be negative take steps as published."""
+    settled: Any = replace(cast(Any, recipe), **steps.settings())
+    if not steps.centred and cast(Any, recipe).learning_rate is None:
+        schedule = None if budget is None else settled.schedule(facts, budget.unit, facts.parties[0])
+        settled = replace(settled, learning_rate=steps.published_rate(facts, budget, schedule))
+    return cast(T, settled)
 
 
 def check_settings(recipe: Any) -> None:

@@ -4,7 +4,7 @@ User and item vectors are released with noise in every local step, so that both 
 predicts for its own users does better with `VerticalTaste`, which uses raw ratings at home.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cofactor.config import plain_numbers, whole
@@ -15,7 +15,7 @@ from cofactor.privacy.schedule import Schedule
 from cofactor.recipes.clipping import EmbeddingClipping, GradientClipping
 from cofactor.recipes.local_steps import mean_release
 from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
-from cofactor.recipes.steps import Steps, check_scale, check_settings
+from cofactor.recipes.steps import Steps, check_scale, check_settings, with_rate
 from cofactor.recipes.usual_steps import LIMIT, UsualSteps, mean_share, one_release
 from cofactor.recipes.vertical_halves import FINE_TUNING, STEPS, VerticalCoordinator, VerticalParticipant
 
@@ -87,28 +87,16 @@ class VerticalMF:
         """Return the recipe with all choices made, from public numbers only."""
         check_scale(self, facts)
         noise = 0.0 if budget is None else one_release(budget, facts)
-        usual, local_steps = UsualSteps.of(facts, noise), self.local_steps or 1
-        rounds = self.rounds or max(1, round(usual.steps / local_steps))
         by_user = budget is not None and budget.unit == "user"
-        few = 10 if len(facts.parties) == 1 else 5
-        steps = Steps(
-            factors=self.factors or usual.factors,
-            rounds=rounds,
-            local_steps=local_steps,
-            sampling=self.sampling or 1.0,
-            clipping=self.clipping or GradientClipping(limit=LIMIT),
-            learning_rate=self.learning_rate or usual.rate(rounds * local_steps),
-            decay=self.decay,
-            decay_until=self.decay_until,
-            centre=self.centre,
-            mean_share=self.mean_share or mean_share(facts, noise, facts.rating_count),
-            most_ratings=(self.most_ratings or few) if by_user else None,
+        few = self.most_ratings or (10 if len(facts.parties) == 1 else 5)
+        steps = Steps.chosen(
+            self,
+            UsualSteps.of(facts, noise),
+            clipping=GradientClipping(limit=LIMIT),
+            mean_share=mean_share(facts, noise, facts.rating_count),
+            most_ratings=few if by_user else None,
         )
-        chosen = replace(self, **steps.settings())
-        if steps.centred or self.learning_rate is not None:
-            return chosen
-        release = None if budget is None else chosen.schedule(facts, budget.unit, facts.parties[0])
-        return replace(chosen, learning_rate=steps.published_rate(facts, budget, release))
+        return with_rate(self, steps, facts, budget)
 
     def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:
         """Return everything that a party will release; noise is relative."""

@@ -8,6 +8,8 @@ CofactorError
 ├── UnknownId          a user or item the data or model does not know
 ├── LedgerError        a ledger that was damaged or belongs to other data
 │   └── TornLine       a crash cut off its last line (in privacy.chain)
+├── ProtocolError      a message of a secure sum that is malformed, foreign, replayed or not allowed
+│   └── TooFew         fewer parties are left than were promised; nothing is opened
 └── Refused            we could, but must not (a budget, a policy, a bad checksum)
     ├── BudgetExceeded a release that would spend more than the budget; nothing was released
     └── DownloadError  the publisher could not be reached, or sent something else
@@ -43,6 +45,14 @@ class UnknownId(CofactorError):
 
 class LedgerError(CofactorError):
     """A ledger that was damaged, tampered with, or belongs to other data."""
+
+
+class ProtocolError(CofactorError):
+    """A message of a secure sum that is malformed, foreign, replayed, or asks for what must not be told."""
+
+
+class TooFew(ProtocolError):
+    """Fewer parties are left than were promised: nothing is opened, and nothing was learned."""
 
 
 class Refused(CofactorError):

@@ -27,6 +27,7 @@ from cofactor.privacy.mechanisms import (
     RandomizedResponse,
     SampledGaussian,
     Skellam,
+    SummedDiscreteGaussian,
     UnaryEncoding,
 )
 from tests.privacy.making import NOISES, SIZE, cost, epsilon_where, event, gaussian_delta
@@ -330,6 +331,64 @@ def test_vectors_with_skellam_noise_cost_the_published_bound(steps: int, multipl
     bound = orders * l2**2 / (2 * variance) + np.minimum(first, 3 * 2 * l2 / (2 * variance))
     assert curve(orders.tolist()) == pytest.approx(bound)
     assert curve([2.1]) == pytest.approx(curve([3.0]))
+
+
+def summed_law(sigma: float, participants: int) -> NDArray[np.float64]:
+    """Add up the laws of the parts, one after the other; all of it that floats can tell from 0."""
+    reach = math.ceil(40 * sigma)
+    one = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma**2))
+    law = one / one.sum()
+    total = law
+    for _ in range(participants - 1):
+        total = np.convolve(total, law)
+    return np.asarray(total)
+
+
+def divergence(law: NDArray[np.float64], change: int, order: float) -> float:
+    one, other = np.append(law, np.zeros(change)), np.append(np.zeros(change), law)
+    seen = (one > 1e-290) & (other > 1e-290)
+    terms = order * np.log(one[seen]) + (1 - order) * np.log(other[seen])
+    return float(np.log(np.exp(terms).sum()) / (order - 1))
+
+
+@pytest.mark.parametrize(
+    ("size", "multiplier", "participants"), [(3.0, 1.0, 2), (3.0, 2.0, 4), (8.0, 0.7, 9)]
+)
+@pytest.mark.parametrize("steps", [1, 2])
+def test_summed_discrete_gaussian_equals_an_exact_convolution(
+    size: float, multiplier: float, participants: int, steps: int
+) -> None:
+    noise = SummedDiscreteGaussian(noise_multiplier=multiplier, participants=participants)
+    curve = loss_of(event(noise, size=size), steps).renyi
+    assert curve is not None
+    law = summed_law(multiplier * size / math.sqrt(participants), participants)
+    for order in (1.5, 2.0, 5.0):
+        truth = divergence(law, steps * int(size), order)
+        assert truth * (1 - 1e-6) <= curve([order])[0] <= truth * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 0.7, 1.0])
+def test_bound_holds_for_parts_that_are_too_small_to_be_used(
+    monkeypatch: pytest.MonkeyPatch, sigma: float
+) -> None:
+    monkeypatch.setattr(SummedDiscreteGaussian, "smallest_share", 0.0)
+    noise = SummedDiscreteGaussian(noise_multiplier=2 * sigma, participants=4)
+    curve, law = loss_of(event(noise, size=1.0), 1).renyi, summed_law(sigma, 4)
+    assert curve is not None
+    for order in (1.5, 2.0, 5.0):
+        assert divergence(law, 1, order) <= curve([order])[0]
+
+
+def test_parts_of_half_a_step_cost_more_than_a_discrete_gaussian_of_their_size() -> None:
+    exact, gaussian = divergence(summed_law(0.5, 4), 1, 2.0), 2.0 / 2
+    assert exact > gaussian * 1.001
+
+
+def test_parts_as_small_as_allowed_cost_nothing_in_millions_of_dimensions() -> None:
+    noise = SummedDiscreteGaussian(noise_multiplier=15.0, participants=100)
+    reals = cost(event(Gaussian(noise_multiplier=15.0), count=10)).renyi
+    found = cost(event(noise, size=1.0, dimension=10**7, count=10)).renyi
+    assert reals <= found <= reals * 1.001
 
 
 @pytest.mark.parametrize(

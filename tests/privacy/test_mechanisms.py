@@ -22,6 +22,7 @@ from cofactor.privacy.mechanisms import (
     RandomizedResponse,
     SampledGaussian,
     Skellam,
+    SummedDiscreteGaussian,
     UnaryEncoding,
     event_from_table,
 )
@@ -32,6 +33,7 @@ ADDITIVE: list[Any] = [Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, Ske
 EVERY: list[AnyMechanism] = [
     *(kind(noise_multiplier=1.7) for kind in ADDITIVE),
     SampledGaussian(noise_multiplier=1.7, sampling=0.1),
+    SummedDiscreteGaussian(noise_multiplier=1.7, participants=4),
     PoissonBinomial(trials=8, theta=0.1, participants=50),
     RandomizedResponse(choices=4, epsilon=1.5),
     UnaryEncoding(choices=4, epsilon=1.5),
@@ -167,6 +169,26 @@ def test_estimate_from_bent_coins_is_unbiased() -> None:
     estimate = mechanism.estimate(np.sum(releases, axis=0), 400, given.bound)
     error = math.sqrt(400 * 8 / 4) * 3.0 / (0.2 * 8)
     assert np.abs(estimate - 400 * value).max() < 6.5 * error  # 101 chances of 8e-11 each
+
+
+def test_parts_of_a_discrete_gaussian_add_up_to_the_recorded_noise() -> None:
+    mechanism, count = SummedDiscreteGaussian(noise_multiplier=2.0, participants=5), 100_000
+    given = bounded(mechanism, np.ones(count, np.int64), 3.0)
+    parts = [mechanism.release(given, random=SecureRandom(), **STORY)[0] - 1 for _ in range(5)]
+    error = SIGMAS * math.sqrt(2 / count)
+    assert np.var(np.sum(parts, axis=0)) == pytest.approx(36, rel=error)
+    assert np.var(parts[0]) == pytest.approx(36 / 5, rel=error)
+    assert np.issubdtype(parts[0].dtype, np.integer)
+
+
+def test_parts_too_small_to_add_up_are_refused() -> None:
+    mechanism = SummedDiscreteGaussian(noise_multiplier=2.0, participants=17)
+    message = r"each of 17 participants would add noise of 1\.46 steps.*1\.5 on.*or Skellam"
+    with pytest.raises(ConfigError, match=message):
+        mechanism.release(bounded(mechanism), random=SecureRandom(), **STORY)
+    with pytest.raises(ConfigError, match="participants must be at least 1"):
+        SummedDiscreteGaussian(participants=0)
+    assert mechanism.scaled(2).participants == 17
 
 
 def test_every_coordinate_is_bounded_against_replacement_only() -> None:

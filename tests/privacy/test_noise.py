@@ -1,6 +1,7 @@
 """Each statistical check has a false-alarm rate below 1e-7 a run: see ODDS and DEVIATIONS."""
 
 import math
+import secrets
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -163,6 +164,31 @@ def test_skellam_follows_its_law(variance: float) -> None:
     sample = noise.skellam(MANY, variance, SECURE)
     assert_law(sample, stats.skellam(variance / 2, variance / 2).pmf)
     assert_mean(sample, 0, math.sqrt(variance))
+
+
+def test_noise_of_a_key_is_the_same_again_and_follows_its_law() -> None:
+    key = secrets.token_bytes(32)
+    sample = noise.skellam_of_key((4, MANY // 4), 12.0, key)
+    assert np.array_equal(sample, noise.skellam_of_key((4, MANY // 4), 12.0, key))
+    assert_law(sample.reshape(-1), stats.skellam(6, 6).pmf)
+    other = noise.skellam_of_key(MANY, 12.0, secrets.token_bytes(32))
+    assert_uncorrelated(sample.reshape(-1), other)
+
+
+def test_noise_of_a_key_is_that_of_a_source_which_gives_the_key() -> None:
+    key = InsecureRandom(3).new_key()
+    assert np.array_equal(
+        noise.skellam_of_key(500, 7.5, key.astype("<u4").tobytes()),
+        noise.skellam(500, 7.5, InsecureRandom(3)),
+    )
+    # Both sides of a federation must draw the same, on any machine and in any version.
+    assert noise.skellam_of_key(8, 40.0, bytes(range(32))).tolist() == [2, -7, -1, 2, 3, 2, -7, -10]
+
+
+@pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), "a" * 32, None])
+def test_a_key_has_32_bytes(key: Any) -> None:
+    with pytest.raises(ConfigError, match="must be 32 bytes"):
+        noise.skellam_of_key(3, 1.0, key)
 
 
 @pytest.mark.parametrize(("scale", "parties"), [(0.5, 2), (3.0, 5), (3.0, 1)])

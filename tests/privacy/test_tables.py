@@ -45,6 +45,7 @@ LAWS = [
     (tables.discrete_laplace(0.05), laplace(0.05)),
     (tables.discrete_laplace(0.9), laplace(0.9)),
     (tables.discrete_laplace(12.0), laplace(12.0)),
+    (tables.skellam(1e-6), skellam(1e-6)),
     (tables.skellam(0.01), skellam(0.01)),
     (tables.skellam(1.3), skellam(1.3)),
     (tables.skellam(60.0), skellam(60.0)),
@@ -71,7 +72,7 @@ def test_thresholds_are_the_sums_of_the_law_to_the_last_bits(table: Table, weigh
             assert abs(threshold - sum_ / total * 2**128) < 8
 
 
-@pytest.mark.parametrize("table", [table for table, _ in LAWS[:9]])
+@pytest.mark.parametrize("table", [table for table, _ in LAWS[:10]])
 def test_symmetric_laws_have_symmetric_thresholds(table: Table) -> None:
     limits = thresholds(table)
     assert table.smallest == -len(limits) / 2
@@ -101,6 +102,21 @@ def test_tiny_noise_is_nearly_always_zero(tiny: float) -> None:
     limits = [0, *thresholds(table), 2**128]
     # P(X != 0) is the variance, to first order.
     assert 1 - Fraction(limits[zero + 1] - limits[zero], 2**128) <= Fraction(tiny) + Fraction(2, 2**128)
+
+
+@pytest.mark.parametrize("variance", [1e-6, 0.2, 30.0, 200.0])
+@pytest.mark.parametrize("bits", [8.5, 40, 140])
+def test_reach_of_skellam_noise_is_exceeded_no_more_often_than_stated(variance: float, bits: float) -> None:
+    reach = tables.skellam_reach(variance, bits)
+    with mpmath.workdps(60):
+        law = skellam(variance)
+        values = range(max(reach - 2, 1), reach + 60 + int(12 * variance**0.5))
+        tail = sum(law(k) for k in values if k >= reach) / mpmath.exp(variance)
+        assert tail <= mpmath.mpf(2) ** -bits
+        # The least that Chernoff's bound allows: with the best s, and one less would be too few.
+        if reach > 1:
+            best = mpmath.asinh((reach - 1) / mpmath.mpf(variance))
+            assert variance * (mpmath.cosh(best) - 1) - best * (reach - 1) > -bits * mpmath.log(2)
 
 
 def test_largest_laws_still_have_tables() -> None:
@@ -136,7 +152,8 @@ def test_laws_that_do_not_exist_are_refused(bad: float) -> None:
 
 
 def test_tables_are_kept_and_cannot_be_changed() -> None:
+    for make, size in ((tables.discrete_gaussian, 3.25), (tables.skellam, 3.25), (tables.skellam, 2.0**21)):
+        assert make(size) is make(size)
     table = tables.discrete_gaussian(3.25)
-    assert tables.discrete_gaussian(3.25) is table
     with pytest.raises(ValueError, match="read-only"):
         table.high[0] = 0

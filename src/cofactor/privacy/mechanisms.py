@@ -191,6 +191,50 @@ class DiscreteGaussian(_Additive):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SummedDiscreteGaussian(_Additive):
+    """Discrete Gaussian noise of several participants, which adds up to nearly the same noise of one.
+
+    The multiplier is that of the sum's standard deviation, with exactly as many participants as are stated;
+    more of them add more noise. One participant's part protects little: the event is that of the sum, which a
+    secure sum opens. Where participants drop out, Skellam noise in layers is what stays right.
+    """
+
+    norm = "l2"
+    exact = True
+    largest_noise = tables.LARGEST_DEVIATION
+    smallest_share: ClassVar[float] = 1.5
+    """Least deviation of one part, in whole numbers. To d numbers the sum costs tau sqrt(d) more, in mu, than
+    a discrete Gaussian: for ten million of them 7e-6 at a deviation of 1.5, but already 1.7 at 1."""
+
+    participants: int
+    """The fewest honest participants whose sum may be opened."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(participants=self.participants)
+
+    def share_size(self, bound: Bound) -> float:
+        """Return the deviation of one participant's part, in whole numbers."""
+        return self.noise_size(bound) / math.sqrt(self.participants)
+
+    def check(self, bound: Bound) -> None:
+        """Refuse parts so small that their sum is no longer close to a discrete Gaussian."""
+        super().check(bound)
+        size = self.share_size(bound)
+        if size < self.smallest_share:
+            raise ConfigError(
+                f"each of {self.participants:,} participants would add noise of {size:.3g} steps of the "
+                f"grid, and the sum keeps what is promised from {self.smallest_share} on. Use a finer grid, "
+                "or Skellam noise, whose parts may be as small as you like."
+            )
+
+    def noisy(self, bounded: Bounded, random: Random) -> Values:
+        """Add one participant's part of the noise to whole numbers."""
+        sigma = self.share_size(bounded.bound)
+        return _whole(bounded.value) + noise.discrete_gaussian(bounded.value.shape, sigma, random)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Skellam(_Additive):
     """The difference of two Poisson numbers, for whole numbers bounded in l2: shares of it add up to it.
 
@@ -322,6 +366,7 @@ AnyMechanism = (
     | Laplace
     | DiscreteLaplace
     | DiscreteGaussian
+    | SummedDiscreteGaussian
     | Skellam
     | PoissonBinomial
     | RandomizedResponse

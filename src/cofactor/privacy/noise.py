@@ -1,4 +1,4 @@
-"""Noise for mechanisms. Every call takes a fresh key, and no other source of chance.
+"""Noise for mechanisms. Every call takes a fresh key, or the one it is given, and no other source of chance.
 
 Whole numbers follow their law to within 2^-100 in total variation; probabilities are rounded towards privacy.
 Real numbers are floating-point numbers, whose digits can tell more than their law (Mironov 2012): whoever
@@ -137,6 +137,16 @@ def skellam(shape: Shape, variance: float, random: Random) -> Integers:
     return _drawn(tables.skellam(float(variance)), shape, random)
 
 
+def skellam_of_key(shape: Shape, variance: float, key: bytes) -> Integers:
+    """Return the same numbers as often as the key is given, to whoever has it: noise that can be taken off.
+
+    The key has 32 secret bytes and serves one draw: two draws with one key are not independent.
+    """
+    if not isinstance(key, bytes) or len(key) != 32:
+        raise ConfigError("a key of noise must be 32 bytes. Draw it with secrets.token_bytes(32).")
+    return _looked_up(tables.skellam(float(variance)), shape, np.frombuffer(key, ">u4").astype(np.uint32))
+
+
 def polya_share(shape: Shape, scale: float, parties: int, random: Random) -> Integers:
     """Return one party's share: the sum of `parties` independent ones is discrete Laplace with that scale."""
     count = _count(shape)
@@ -246,11 +256,12 @@ def _answers(values: NDArray[Any], choices: int) -> Integers:
 
 
 def _drawn(table: tables.Table, shape: Shape, random: Random) -> Integers:
+    return _looked_up(table, shape, random.new_key())
+
+
+def _looked_up(table: tables.Table, shape: Shape, key: Key) -> Integers:
     out = np.empty(shape, np.int64)
-    look_up(
-        out.reshape(-1), random.new_key(), table.high, table.low, table.guide,
-        np.uint64(table.shift), table.smallest,
-    )  # fmt: skip
+    look_up(out.reshape(-1), key, table.high, table.low, table.guide, np.uint64(table.shift), table.smallest)
     return out
 
 

@@ -25,6 +25,8 @@ class Release:
     """Size of one number on the wire."""
     rounds: int | None = None
     """In how many of the rounds it is sent: in all, if None."""
+    slack: float | None = None
+    """What each costs of delta besides its noise: as in `Event`."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -70,6 +72,7 @@ class Schedule:
                 bound=release.bound,
                 dimension=release.dimension,
                 count=release.count(rounds) * parties,
+                slack=release.slack,
             )
             for release in self.releases
         ]

@@ -31,6 +31,8 @@ _LEADING = range(8, 17)
 """How many leading bits a guide may have."""
 _KEPT = 8
 """Tables kept; the largest take 60 MB."""
+_KEPT_SMALL, _SMALL = 128, 2**20
+"""Tables of Skellam laws of small variance that are kept: noise in layers needs dozens of them in turn."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,9 +98,23 @@ def polya(scale: float, parties: int) -> Table:
     return _table(0, weights)
 
 
-@lru_cache(_KEPT)
 def skellam(variance: float) -> Table:
-    """Return the law of the difference of two Poisson numbers of mean variance / 2.
+    """Return the law of the difference of two Poisson numbers of mean variance / 2."""
+    return _small_skellam(variance) if variance <= _SMALL else _large_skellam(variance)
+
+
+@lru_cache(_KEPT_SMALL)
+def _small_skellam(variance: float) -> Table:
+    return _skellam(variance)
+
+
+@lru_cache(_KEPT)
+def _large_skellam(variance: float) -> Table:
+    return _skellam(variance)
+
+
+def _skellam(variance: float) -> Table:
+    """Compute the law.
 
     P(k) ~ I_k(variance), a Bessel function, from I_(k-1) = I_(k+1) + 2 k / variance I_k downward (Miller):
     all terms are positive, so that no digits are lost, and what a false start adds fades away.
@@ -107,24 +123,27 @@ def skellam(variance: float) -> Table:
     _refuse_above(LARGEST_DEVIATION**2, variance=variance)
     numerator, denominator = Fraction(variance).as_integer_ratio()
     side = [0, _ONE]
-    for k in range(_skellam_reach(variance), 0, -1):
+    for k in range(skellam_reach(variance, _REST + 10), 0, -1):
         side.append(side[-2] + 2 * k * denominator * side[-1] // numerator)
     return _symmetric(side[:0:-1])
 
 
-def _skellam_reach(variance: float) -> int:
-    """Return a k with P(X >= k) below 2^-(_REST + 10), by Chernoff's bound."""
+def skellam_reach(variance: float, bits: float) -> int:
+    """Return the least k for which Chernoff's bound says that P(X >= k) is at most 2^-bits.
+
+    Of all exp(v (cosh s - 1) - s k), which bound P(X >= k), the one with sinh s = k / v is the least.
+    """
 
     def exponent(k: int) -> float:
         return k * math.asinh(k / variance) - k * k / (math.hypot(k, variance) + variance)
 
     most = 1
-    while exponent(most) < (_REST + 10) * math.log(2):
+    while exponent(most) < bits * math.log(2):
         most *= 2
     least = most // 2
     while most - least > 1:
         middle = (least + most) // 2
-        enough = exponent(middle) >= (_REST + 10) * math.log(2)
+        enough = exponent(middle) >= bits * math.log(2)
         least, most = (least, middle) if enough else (middle, most)
     return most
 

@@ -1,0 +1,197 @@
+"""Real numbers as whole numbers of small steps, and back: secure sums add up whole numbers only.
+
+Rounding is by chance and right on average; what one unit sends is shortened again after rounding, so that its
+bound in whole numbers holds whatever the rounding did. Nothing here is noise: mechanisms add that.
+"""
+
+import math
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cofactor import chacha
+from cofactor.config import fraction, not_negative, plain_numbers, positive, whole
+from cofactor.errors import ConfigError
+from cofactor.privacy import bounding
+from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.budget import Adjacency, Unit
+from cofactor.privacy.clipping import (
+    MARGIN,
+    checked_limit,
+    checked_reals,
+    checked_whole,
+    checked_whole_limit,
+    clipped_whole,
+)
+from cofactor.privacy.tables import LARGEST_DEVIATION, skellam_reach
+from cofactor.randomness import Key, Random
+
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_FEWEST_STEPS, _MOST_STEPS = 2**10, 2**16
+_TOO_FEW_STEPS = 8
+_STEPS_PER_ROOT = 5
+"""Steps that a limit has for each root of the dimension: rounding then lengthens a row by less than 1%."""
+_SHORTENED = 2.0**-20
+"""The most often that a row at its limit is lengthened so much by rounding that it is shortened again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedPoint:
+    """How real numbers become whole numbers. All of it is public."""
+
+    step: float
+    """The real number that 1 stands for."""
+    rotation: int | None = None
+    """Seed of a random rotation before rounding, undone afterwards: it spreads what a few large numbers hold
+    over all, which then need fewer bits. Any public number; None for no rotation."""
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
+        checked_limit("step", self.step)
+        not_negative(rotation=self.rotation or 0)
+        if self.rotation is not None and not isinstance(self.rotation, int):
+            raise ConfigError(f"rotation must be a whole number or None, got {self.rotation}.")
+
+    @classmethod
+    def fitting(
+        cls, *, limit: float, dimension: int, noise_multiplier: float, rotation: int | None = None
+    ) -> Self:
+        """Choose a power of two as step: so fine that rounding costs little, so coarse that noise is quick.
+
+        A limit has 2^10 steps or more, up to 2^17 in many dimensions, unless noise of `noise_multiplier`
+        limits would then have more than its tables hold.
+        """
+        limit = checked_limit("limit", limit)
+        whole(dimension=dimension)
+        positive(noise_multiplier=noise_multiplier)
+        wanted = min(max(_STEPS_PER_ROOT * math.sqrt(dimension), _FEWEST_STEPS), _MOST_STEPS)
+        # The steps come out up to twice as many; and a sum has more noise before its excess is taken off.
+        drawable = LARGEST_DEVIATION / 4 / noise_multiplier
+        if drawable < _TOO_FEW_STEPS:
+            raise ConfigError(
+                f"noise of {noise_multiplier:,.0f} times the limit leaves no steps to round to, and nothing "
+                "to learn. Use a larger budget, or fewer rounds."
+            )
+        steps = min(wanted, drawable)
+        return cls(step=math.ldexp(1.0, math.floor(math.log2(limit / steps))), rotation=rotation)
+
+    def width(self, dimension: int) -> int:
+        """Return how many whole numbers so many real ones become; a rotation needs a power of two."""
+        whole(dimension=dimension)
+        return dimension if self.rotation is None else 1 << (dimension - 1).bit_length()
+
+    def whole_limit(self, limit: float, dimension: int) -> int:
+        """Return the most that the l2 norm of one unit's whole numbers can be.
+
+        Rounding lengthens a row at its limit c to at most the root of c^2 + d/4 + sqrt(2 ln 1/b) (c +
+        sqrt(d)/2) in all but a part b of the cases (Kairouz, Liu and Steinke 2021, Proposition 22), and never
+        beyond c + sqrt(d). `dimension` may count only the entries of a row that are not 0, if a public number
+        bounds them and nothing is rotated: a 0 stays a 0.
+        """
+        c, d = checked_limit("limit", limit) / self.step, self.width(dimension)
+        nearly_always = d / 4 + math.sqrt(-2 * math.log(_SHORTENED)) * (c + math.sqrt(d) / 2)
+        most = math.ceil(min(math.sqrt(c**2 + nearly_always), c + math.sqrt(d)))
+        return int(checked_whole_limit(most))
+
+    def rows(
+        self, values: ArrayLike, *, limit: float, random: Random, dimension: int | None = None
+    ) -> Integers:
+        """Return a row of whole numbers for each row of values, the whole contribution of one unit.
+
+        Rows longer than `limit` are shortened to it; the l2 norm of each row that comes back is at most
+        `whole_limit(limit, dimension)`, where `dimension` is by default the length of a row.
+        """
+        rounded, most = self._rounded(values, limit, random, dimension)
+        return clipped_whole(rounded, most, "l2")
+
+    def total(
+        self,
+        values: ArrayLike,
+        *,
+        limit: float,
+        random: Random,
+        unit: Unit,
+        adjacency: Adjacency = "empty",
+        dimension: int | None = None,
+    ) -> Bounded:
+        """Return the sum of `rows`, with the bound that it keeps."""
+        rounded, most = self._rounded(values, limit, random, dimension)
+        return bounding.whole_sum(rounded, limit=most, norm="l2", unit=unit, adjacency=adjacency)
+
+    def decoded(self, total: ArrayLike, dimension: int) -> Reals:
+        """Return the real numbers that a row, a sum of rows, or rows of sums stand for."""
+        numbers = np.asarray(checked_whole("total", total).astype(np.float64) * self.step)
+        if numbers.ndim == 0 or numbers.shape[-1] != self.width(dimension):
+            raise ConfigError(f"{dimension:,} real numbers became {self.width(dimension):,} whole ones.")
+        if self.rotation is None:
+            return numbers
+        return _transformed(numbers)[..., :dimension] * _signs(self.rotation, dimension)
+
+    def _rounded(
+        self, values: ArrayLike, limit: float, random: Random, dimension: int | None
+    ) -> tuple[Integers, int]:
+        """Return rounded rows, and the limit that they have yet to be shortened to."""
+        reals = checked_reals("values", values, dimensions=2).astype(np.float64)
+        if dimension is not None and self.rotation is not None:
+            raise ConfigError("a rotation fills whole rows. Leave dimension out, or do without rotation.")
+        most = self.whole_limit(limit, reals.shape[1] if dimension is None else dimension)
+        shortest = float(limit) * (1 - MARGIN)
+        lengths = np.sqrt(np.square(reals).sum(axis=1, keepdims=True))
+        scaled = reals * (shortest / np.maximum(lengths, shortest) / self.step)
+        return rounded_by_chance(self._rotated(scaled), random), most
+
+    def _rotated(self, rows: Reals) -> Reals:
+        if self.rotation is None:
+            return rows
+        count, dimension = rows.shape
+        padded = np.zeros((count, self.width(dimension)))
+        padded[:, :dimension] = rows * _signs(self.rotation, dimension)
+        return _transformed(padded)
+
+
+def rounded_by_chance(values: Reals, random: Random) -> Integers:
+    """Round each number down or up, so that it is right on average (to 2^-32); whole numbers stay."""
+    words = np.empty(values.size, np.uint32)
+    chacha.fill(words, random.new_key(), np.uint64(0), np.uint64(0), chacha.ROUNDS)
+    below = np.floor(values)
+    up = words.reshape(values.shape) < (values - below) * 2.0**32
+    return below.astype(np.int64) + up
+
+
+def largest_sum(
+    parties: int, most: int, variance: float, coordinates: int, *, failure: float = 2.0**-40
+) -> int:
+    """Return a number that no coordinate of a noisy sum exceeds in absolute value, but with chance `failure`.
+
+    `most` is the largest absolute value of a coordinate of one party's numbers (their l2 bound is one), and
+    `variance` that of all Skellam noise in the sum: before excess layers are taken off, that is `parties`
+    times what stays with the fewest survivors. By Chernoff's bound, over all coordinates and both sides.
+    """
+    whole(parties=parties, most=most, coordinates=coordinates)
+    positive(variance=variance)
+    fraction(failure=failure)
+    return parties * most + skellam_reach(variance, math.log2(2 * coordinates / failure))
+
+
+def _transformed(rows: Reals) -> Reals:
+    """Return the Walsh-Hadamard transform of rows of 2^k numbers: it keeps lengths, and undoes itself."""
+    width = rows.shape[-1]
+    found, half = rows, 1
+    while half < width:
+        pairs = found.reshape(-1, width // (2 * half), 2, half)
+        found = np.stack((pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]), axis=2)
+        half *= 2
+    return found.reshape(rows.shape) / math.sqrt(width)
+
+
+def _signs(seed: int, count: int) -> Reals:
+    """Return +1 and -1 by lot; whoever has the seed gets the same."""
+    key: Key = np.frombuffer(sha256(f"cofactor rotation {seed}".encode()).digest(), "<u4").astype(np.uint32)
+    words = np.empty(count, np.uint32)
+    chacha.fill(words, key, np.uint64(0), np.uint64(0), chacha.ROUNDS)
+    return np.where(words & np.uint32(1), 1.0, -1.0)

@@ -1,0 +1,319 @@
+"""Whole numbers for real ones. Statistical checks fail by chance less than once in ten million runs."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import linalg, stats
+
+from cofactor.errors import ConfigError, DataError
+from cofactor.privacy import fixed_point, noise
+from cofactor.privacy.events import Bound
+from cofactor.privacy.fixed_point import FixedPoint, largest_sum, rounded_by_chance
+from cofactor.privacy.mechanisms import Gaussian, Skellam
+from cofactor.privacy.neighbours import Datasets, Neighbours, Units
+from cofactor.privacy.sensitivity import assert_bounded
+from cofactor.randomness import InsecureRandom, SecureRandom
+from tests.privacy.making import cost, event
+
+SECURE = SecureRandom()
+SIGMAS = 6.5
+"""Standard errors that pass: with hundreds of numbers at once, beyond with probability below 1e-7."""
+LIMIT = 2.5
+
+Values = NDArray[np.float64]
+
+
+def at_limit(units: int, dimension: int, limit: float = LIMIT) -> Values:
+    """Rows of a length just above the limit, in all directions."""
+    rows = np.random.default_rng(3).normal(size=(units, dimension))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True) * limit * 1.0001)
+
+
+def length_squared(row: NDArray[np.int64]) -> int:
+    return sum(int(number) ** 2 for number in row)
+
+
+# Rounding.
+
+
+def test_rounding_goes_to_a_neighbour_and_is_right_on_average() -> None:
+    values = np.array([-2.75, -0.001, 0.0, 0.25, 0.5, 3.0, 1000.9])
+    drawn = rounded_by_chance(np.tile(values, (200_000, 1)), SECURE)
+    assert np.array_equal(drawn.min(axis=0), np.floor(values))
+    assert np.array_equal(drawn.max(axis=0), np.ceil(values))
+    part = values - np.floor(values)
+    error = np.sqrt(part * (1 - part) / len(drawn))
+    assert np.all(np.abs(drawn.mean(axis=0) - values) <= SIGMAS * error)
+
+
+def test_rounding_is_independent_from_number_to_number() -> None:
+    drawn = rounded_by_chance(np.full((2, 200_000), 0.5), SECURE)
+    for one, two in ((drawn[0], drawn[1]), (drawn[0, 1:], drawn[0, :-1])):
+        assert abs(np.corrcoef(one, two)[0, 1]) < SIGMAS / math.sqrt(one.size)
+
+
+@pytest.mark.parametrize("rotation", [None, 7])
+def test_decoded_sums_are_right_on_average(rotation: int | None) -> None:
+    encoding, dimension, units = FixedPoint(step=LIMIT / 40, rotation=rotation), 12, 400
+    rows = at_limit(units, dimension)
+    totals = [encoding.rows(rows, limit=LIMIT, random=SECURE).sum(axis=0) for _ in range(400)]
+    decoded = encoding.decoded(np.array(totals), dimension)
+    assert decoded.shape == (400, dimension)
+    # Rounding errs by at most half a step in deviation; rows are shortened to 1e-6 below the limit.
+    error = SIGMAS * encoding.step / 2 * math.sqrt(units / len(totals))
+    assert np.abs(decoded.mean(axis=0) - rows.sum(axis=0) / 1.0001).max() < error + 1e-6 * units * LIMIT
+
+
+def test_clipping_after_rounding_hardly_ever_happens_so_that_its_bias_is_negligible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoding, dimension, units = FixedPoint(step=LIMIT / 60), 30, 100_000
+    rows = at_limit(units, dimension)
+    clipped = encoding.rows(rows, limit=LIMIT, random=InsecureRandom(1))
+    monkeypatch.setattr(fixed_point, "clipped_whole", lambda rows, *_: rows)
+    unclipped = encoding.rows(rows, limit=LIMIT, random=InsecureRandom(1))
+    changed = np.any(clipped != unclipped, axis=1)
+    # Each at most 2^-20 of the time, so 0.1 are expected: 10 or more have a chance below 1e-16.
+    assert changed.sum() < 10
+    lengths = np.linalg.norm(unclipped, axis=1)
+    assert lengths.max() > encoding.whole_limit(LIMIT, dimension) * 0.96, "the limit is not too wide either"
+    bias = np.linalg.norm((clipped - unclipped).mean(axis=0)) * encoding.step
+    assert bias < 1e-4 * LIMIT
+
+
+# The bound.
+
+
+@pytest.mark.parametrize("rotation", [None, 3])
+@pytest.mark.parametrize("steps", [1.5, 40.0, 3000.0])
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=9))
+def test_whole_numbers_keep_their_bound_whatever_is_encoded(
+    rotation: int | None, steps: float, values: list[float]
+) -> None:
+    encoding = FixedPoint(step=LIMIT / steps, rotation=rotation)
+    found = encoding.rows([values, values[::-1]], limit=LIMIT, random=SECURE)
+    assert found.dtype == np.int64
+    assert found.shape == (2, encoding.width(len(values)))
+    for row in found:
+        assert length_squared(row) <= encoding.whole_limit(LIMIT, len(values)) ** 2
+
+
+def worst_rounding(values: Values, random: Any) -> NDArray[np.int64]:
+    """Away from 0, always: it may happen, if hardly ever."""
+    return np.asarray(np.sign(values) * np.ceil(np.abs(values))).astype(np.int64)
+
+
+@pytest.mark.parametrize("dimension", [1, 100, 1000])
+def test_the_bound_holds_even_if_every_number_is_rounded_away_from_zero(
+    monkeypatch: pytest.MonkeyPatch, dimension: int
+) -> None:
+    monkeypatch.setattr(fixed_point, "rounded_by_chance", worst_rounding)
+    encoding = FixedPoint(step=LIMIT / 50)
+    most = encoding.whole_limit(LIMIT, dimension)
+    rows = at_limit(50, dimension)
+    found = encoding.rows(rows, limit=LIMIT, random=SECURE)
+    assert max(map(length_squared, found)) <= most**2
+    if dimension > 1:
+        without = worst_rounding(rows / encoding.step, None)
+        assert max(map(length_squared, without)) > most**2, "nothing was there to clip"
+
+
+@pytest.mark.parametrize("rotation", [None, 3])
+@pytest.mark.parametrize(("steps", "dimension"), [(1024.0, 4), (300.0, 16)])
+def test_one_unit_changes_the_sum_by_no_more_than_the_bound_and_can_change_it_by_that(
+    rotation: int | None, steps: float, dimension: int
+) -> None:
+    encoding = FixedPoint(step=LIMIT / steps, rotation=rotation)
+    size = encoding.whole_limit(LIMIT, dimension)
+    bound, nothing = Bound(size=size, norm="l2", unit="user"), np.zeros(dimension)
+
+    def release(units: Units) -> Any:
+        return encoding.total(np.stack(units), limit=LIMIT, random=InsecureRandom(4), unit="user")
+
+    def drawn(chance: np.random.Generator) -> Values:
+        return np.asarray(chance.normal(size=dimension) * chance.choice([0.0, 0.1, 1.0, 1e6]))
+
+    datasets = Datasets(
+        draw=drawn,
+        count=5,
+        empty=nothing,
+        mutate=lambda unit, chance: unit + chance.normal(size=dimension) * 0.3,
+    )
+    longest = np.full(dimension, 100.0)
+    worst = Neighbours(units=(nothing, longest, longest), which=1, other=nothing)
+    report = assert_bounded(release, bound, datasets, worst_case=worst)
+    assert report.largest <= size
+
+
+def test_a_replaced_unit_changes_the_sum_by_up_to_twice_the_limit() -> None:
+    encoding = FixedPoint(step=0.01)
+    total = encoding.total(np.ones((3, 4)), limit=1.0, random=SECURE, unit="user", adjacency="replace")
+    assert total.bound.size == 2 * encoding.whole_limit(1.0, 4)
+
+
+def test_rows_of_which_few_entries_are_not_zero_need_less_room() -> None:
+    encoding = FixedPoint(step=LIMIT / 2048)
+    rows = np.zeros((50, 20_000))
+    rows[:, :20] = at_limit(50, 20)
+    narrow = encoding.whole_limit(LIMIT, 20)
+    assert narrow < encoding.whole_limit(LIMIT, 20_000)
+    found = encoding.rows(rows, limit=LIMIT, random=SECURE, dimension=20)
+    assert not found[:, 20:].any()
+    assert max(map(length_squared, found)) <= narrow**2
+    # Who lies about them is shortened all the same.
+    full = encoding.rows(at_limit(50, 20_000), limit=LIMIT, random=SECURE, dimension=20)
+    assert max(map(length_squared, full)) <= narrow**2
+
+
+@given(st.floats(1e-3, 1e3), st.integers(1, 10**7), st.floats(0.05, 1000))
+def test_a_fitting_step_has_enough_steps_and_noise_that_can_be_drawn(
+    limit: float, dimension: int, noise_multiplier: float
+) -> None:
+    encoding = FixedPoint.fitting(limit=limit, dimension=dimension, noise_multiplier=noise_multiplier)
+    assert math.frexp(encoding.step)[0] == 0.5
+    steps, most = limit / encoding.step, encoding.whole_limit(limit, dimension)
+    assert noise_multiplier * steps <= 2**16
+    assert steps <= 2**17
+    if noise_multiplier <= 10:
+        assert steps >= 2**10
+    if noise_multiplier <= 1 and dimension <= 10**7:
+        assert most <= steps * 1.01
+
+
+def test_encoded_sums_cost_hardly_more_than_real_ones() -> None:
+    multiplier = 2.0
+    encoding = FixedPoint.fitting(limit=LIMIT, dimension=50_000, noise_multiplier=multiplier)
+    most = encoding.whole_limit(LIMIT, 50_000)
+    # The same noise, in steps, under a bound that is a little larger.
+    skellam = Skellam(noise_multiplier=multiplier * LIMIT / encoding.step / most)
+    found = cost(event(skellam, size=most, dimension=50_000, count=10)).renyi
+    assert found <= cost(event(Gaussian(noise_multiplier=multiplier), count=10)).renyi * 1.02
+
+
+# The rotation.
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5, 64])
+def test_a_rotation_is_a_signed_hadamard_matrix_and_undoes_itself(dimension: int) -> None:
+    encoding, width = FixedPoint(step=1.0, rotation=9), 1 << (dimension - 1).bit_length()
+    assert encoding.width(dimension) == width
+    rows = np.random.default_rng(2).normal(size=(3, dimension))
+    signs = fixed_point._signs(9, dimension)
+    padded = np.zeros((3, width))
+    padded[:, :dimension] = rows * signs
+    rotated = encoding._rotated(rows)
+    np.testing.assert_allclose(rotated, padded @ linalg.hadamard(width) / math.sqrt(width), atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(rotated, axis=1), np.linalg.norm(rows, axis=1))
+    np.testing.assert_allclose(fixed_point._transformed(rotated)[:, :dimension] * signs, rows, atol=1e-12)
+
+
+def test_a_rotation_spreads_what_one_entry_holds() -> None:
+    single = np.zeros((1, 1024))
+    single[0, 17] = LIMIT
+    plain = FixedPoint(step=1e-4).rows(single, limit=LIMIT, random=SECURE)
+    spread = FixedPoint(step=1e-4, rotation=1).rows(single, limit=LIMIT, random=SECURE)
+    assert np.abs(plain).max() == pytest.approx(LIMIT / 1e-4, abs=1)
+    assert np.abs(spread).max() == pytest.approx(LIMIT / 1e-4 / 32, abs=1)
+
+
+def test_a_rotation_depends_on_its_seed_alone() -> None:
+    signs = fixed_point._signs(5, 10_000)
+    assert np.array_equal(signs, fixed_point._signs(5, 10_000))
+    assert set(signs.tolist()) == {-1.0, 1.0}
+    assert abs(signs.mean()) < SIGMAS / 100
+    assert abs(np.mean(signs * fixed_point._signs(6, 10_000))) < SIGMAS / 100
+    # On any machine and in any version: all parties must turn alike.
+    assert signs[:8].tolist() == [1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0]
+
+
+# What a sum can reach.
+
+
+@pytest.mark.parametrize("variance", [1e-3, 0.5, 20.0, 1e4, 1e8])
+@pytest.mark.parametrize("failure", [1e-3, 2.0**-40])
+def test_noise_exceeds_the_largest_sum_with_no_more_than_the_stated_chance(
+    variance: float, failure: float
+) -> None:
+    coordinates = 50
+    reach = largest_sum(3, 7, variance, coordinates, failure=failure) - 21
+    if variance <= 1e4:
+        beyond = 2 * coordinates * stats.skellam(variance / 2, variance / 2).sf(reach)
+    else:
+        # As good as normal: Skellam tails are a little heavier, by e^(x^4 / 24 variance) or 1e-4 here.
+        beyond = 2 * coordinates * stats.norm.sf(reach / math.sqrt(variance))
+    assert beyond <= failure
+    # And not much beyond: Chernoff's bound is the normal one's, but for a factor before it.
+    deviations = stats.norm.isf(failure / 2 / coordinates)
+    if variance >= 20:
+        assert reach < 1.45 * deviations * math.sqrt(variance)
+
+
+def test_sums_with_noise_stay_below_the_largest_sum() -> None:
+    parties, most, variance = 5, 30, 100.0
+    largest = largest_sum(parties, most, variance, 20, failure=1e-2)
+    sums = parties * most + noise.skellam((20_000, 20), variance, SECURE)
+    often = np.mean(np.abs(sums).max(axis=1) > largest)
+    assert often <= 1e-2
+    # One side of two, and Chernoff's bound is not tight; but a bound that is never met would be too large.
+    assert np.any(sums > largest - 2 * math.sqrt(variance))
+
+
+def test_parties_and_their_largest_numbers_count_in_full() -> None:
+    assert largest_sum(4, 10, 9.0, 2) - largest_sum(1, 10, 9.0, 2) == 30
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: FixedPoint(step=0.0), "step must be greater than 0"),
+        (lambda: FixedPoint(step=math.nan), "step must be greater than 0"),
+        (lambda: FixedPoint(step=1.0, rotation=-1), "rotation must be 0 or more"),
+        (lambda: FixedPoint(step=1.0, rotation=1.5), "rotation must be a whole number or None"),  # type: ignore[arg-type]
+        (lambda: FixedPoint(step=1e-20).whole_limit(1.0, 3), "Use a coarser grid"),
+        (lambda: FixedPoint(step=1.0).rows(np.ones(3), limit=1.0, random=SECURE), "2 dimension"),
+        (lambda: FixedPoint(step=1.0).rows(np.ones((2, 0)), limit=1.0, random=SECURE), "dimension must be"),
+        (lambda: FixedPoint(step=1.0).rows(np.ones((2, 3)), limit=0.0, random=SECURE), "limit must be"),
+        (
+            lambda: FixedPoint(step=1.0, rotation=0).rows(
+                np.ones((2, 3)), limit=1.0, random=SECURE, dimension=2
+            ),
+            "a rotation fills whole rows",
+        ),
+        (lambda: FixedPoint(step=1.0).decoded(np.ones(3, np.int64), 4), "4 real numbers became 4 whole ones"),
+        (lambda: FixedPoint(step=1.0).decoded(np.ones(3), 3), "must be whole numbers"),
+        (
+            lambda: FixedPoint.fitting(limit=1.0, dimension=3, noise_multiplier=5000.0),
+            "noise of 5,000 times the limit.*Use a larger budget",
+        ),
+        (lambda: largest_sum(0, 1, 1.0, 1), "parties must be at least 1"),
+        (lambda: largest_sum(1, 1, 0.0, 1), "variance must be greater than 0"),
+        (lambda: largest_sum(1, 1, 1.0, 1, failure=0.0), "failure must lie between 0 and 1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(ask: Callable[[], object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ask()
+
+
+def test_numbers_that_are_none_are_refused() -> None:
+    with pytest.raises(DataError, match="not finite"):
+        FixedPoint(step=1.0).rows([[1.0, math.nan]], limit=1.0, random=SECURE)
+
+
+@pytest.mark.parametrize("step", [0.1, 1 / 3, 2.0**-10])
+def test_a_step_need_not_be_a_power_of_two(step: float) -> None:
+    encoding = FixedPoint(step=step)
+    whole = encoding.rows([[step * 7, -step * 4, 0.0]], limit=10.0, random=SECURE)
+    assert np.abs(whole - [[7, -4, 0]]).max() <= 1
+    assert encoding.decoded(whole, 3) == pytest.approx(whole * step)
+    assert Fraction(encoding.whole_limit(10.0, 3)) >= Fraction(10) / Fraction(step)

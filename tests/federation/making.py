@@ -1,7 +1,7 @@
 """A tiny recipe, complete in every half, and small federations: what the tests of this room train."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors, seen_in
+from cofactor.federation.door import OVERFLOW
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Home, Promise, Split, State, array_of
 from cofactor.federation.messages import Message
@@ -19,9 +20,10 @@ from cofactor.federation.run import Run
 from cofactor.privacy.bounding import Bounded, sum_of_records, table_of_users
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.events import Bound
-from cofactor.privacy.mechanisms import Gaussian
+from cofactor.privacy.mechanisms import Gaussian, Skellam
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import InsecureRandom, Random
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
 from cofactor.recipes.together import Training, train_together
 
 WHAT = "item sums"
@@ -29,6 +31,7 @@ BUDGET = Budget(epsilon=4.0, delta=1e-6, unit="user")
 RATINGS = 40
 """Of each party of `parties`."""
 ITEMS = 5
+HUNDREDTHS = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,21 +49,26 @@ class Off(Message):
     sums: NDArray[np.float64]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OffInAll(Message):
+    """The same in whole hundredths, for a sum."""
+
+    hundredths: NDArray[np.int64]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ItemSums:
     """Parties that share items say in every round how far their ratings are from the mean so far."""
 
     split: ClassVar[Split] = "horizontal"
     units: ClassVar[tuple[Unit, ...]] = ("user",)
-    messages: ClassVar[tuple[type[Message], ...]] = (Guess, Off)
+    messages: ClassVar[tuple[type[Message], ...]] = (Guess, Off, OffInAll)
 
     rounds: int = 3
     limit: float | None = None
     """The most that a user can add; half of the scale, if left out."""
-    summed: bool = False
-    """Whether nobody sees more than the sum, so that parties share the noise."""
-    shares: bool = True
-    """Whether a summed answer has only its part of the noise."""
+    aggregate: PlainSum | IdealSum | SecureSum = field(default_factory=PlainSum)
+    """Whether nobody sees more than the sum, in whole hundredths, so that parties share the noise."""
 
     def settled(self, facts: Facts, budget: Budget | None) -> Self:  # noqa: ARG002
         limit = (facts.scale.high - facts.scale.low) / 2
@@ -68,12 +76,14 @@ class ItemSums:
 
     def schedule(self, facts: Facts, unit: Unit, party: str | None = None) -> Schedule:  # noqa: ARG002
         assert self.limit is not None
+        summed = self.summed(facts)
         release = Release(
             what=WHAT,
-            mechanism=Gaussian(noise_multiplier=1.0),
-            bound=Bound(size=self.limit, norm="l2", unit=unit),
+            mechanism=Skellam() if summed else Gaussian(),
+            bound=Bound(size=HUNDREDTHS * self.limit if summed else self.limit, norm="l2", unit=unit),
             dimension=facts.item_count,
             bytes_per_number=8.0,
+            slack=OVERFLOW if summed else None,
         )
         return Schedule(
             releases=(release,),
@@ -82,6 +92,9 @@ class ItemSums:
             shared_units=facts.split == "vertical" and unit == "user",
         )
 
+    def summed(self, facts: Facts) -> bool:
+        return self.aggregate.layers(facts.summed) is not None
+
     def participant(self, home: Home) -> "Adder":
         return Adder(self, home)
 
@@ -89,8 +102,13 @@ class ItemSums:
         return Averager(self, facts)
 
     def promise(self, facts: Facts, budget: Budget) -> Promise:  # noqa: ARG002
-        own = 1 / len(facts.parties) if self.summed and self.shares else 1.0
-        return Promise(against=("the coordinator",), shared={WHAT: own})
+        parties = len(facts.parties)
+        return Promise(
+            against=("the coordinator",),
+            assumptions=self.aggregate.assumptions(parties),
+            why_not=self.aggregate.why_not(parties),
+            shared={WHAT: own_share(self.aggregate, parties)},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,11 +130,25 @@ class Adder:
         means = array_of(message, "mean", (self._width,), "the coordinator")
         door, schedule = self.home.door, self.home.schedule
         bounded = self._off(means)
+        if self.recipe.summed(self.home.facts):
+            return self._part(bounded)
         if schedule is None:
             return Off(sums=door.unprotected(bounded.value))
-        shared = self.recipe.summed and self.recipe.shares and self.home.party.budget is None
-        share = 1 / len(self.home.facts.parties) if shared else 1.0
-        return Off(sums=door.release(schedule.releases[0].mechanism, bounded, what=WHAT, share=share))
+        return Off(sums=door.release(schedule.releases[0].mechanism, bounded, what=WHAT))
+
+    def _part(self, bounded: Bounded) -> Message:
+        door, schedule = self.home.door, self.home.schedule
+        assert self.recipe.limit is not None
+        # A toy: the sum is cut to hundredths, not what each user adds to it.
+        whole = np.trunc(HUNDREDTHS * bounded.value).astype(np.int64)
+        most = HUNDREDTHS * 4 * self.home.facts.rating_count
+        if schedule is None:
+            return OffInAll(hundredths=door.unprotected(whole, largest_sum=most))
+        bound = replace(bounded.bound, size=HUNDREDTHS * self.recipe.limit)
+        mechanism = schedule.releases[0].mechanism
+        assert isinstance(mechanism, Skellam)
+        part = door.share(mechanism, Bounded(value=whole, bound=bound), what=WHAT, largest_sum=most)
+        return OffInAll(hundredths=part)
 
     def finish(self, message: Message) -> Factors:
         if not isinstance(message, Guess):
@@ -172,11 +204,16 @@ class Averager:
         return Guess(mean=self.mean)
 
     def sums(self, round: int) -> bool:  # noqa: ARG002
-        return self.recipe.summed
+        return self.recipe.summed(self.facts)
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         self.taken.append((round, sorted(replies)))
-        found = [array_of(reply, "sums", self.mean.shape, party) for party, reply in replies.items()]
+        found = [
+            array_of(reply, "hundredths", self.mean.shape, party) / HUNDREDTHS
+            if isinstance(reply, OffInAll)
+            else array_of(reply, "sums", self.mean.shape, party)
+            for party, reply in replies.items()
+        ]
         step = np.sum(found, axis=0) / self.facts.rating_count if found else 0.0
         self.mean = np.clip(self.mean + step, self.facts.scale.low, self.facts.scale.high)
 

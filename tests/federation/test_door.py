@@ -7,18 +7,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cofactor.errors import BudgetExceeded, CofactorError, ConfigError, Refused, RunError
-from cofactor.federation.door import COORDINATOR, Door, RoundLost, round_of
+from cofactor.crypto.keys import chain
+from cofactor.errors import BudgetExceeded, CofactorError, ConfigError, Refused, RunError, TooFew
+from cofactor.federation.door import COORDINATOR, OVERFLOW, Door, RoundLost, Summand, round_of
 from cofactor.privacy.bounding import Bounded, vector
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.layers import Layers
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.mechanisms import Gaussian, Laplace
+from cofactor.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, Skellam
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
 
 NOISE = Gaussian(noise_multiplier=4.0)
 BUDGET = Budget(epsilon=2.0, delta=1e-6, unit="user")
+SHARED, WHOLE = Skellam(noise_multiplier=4.0), Bound(size=10.0, norm="l2", unit="user")
+LAYERS = Layers(parties=5, fewest=3)
 
 
 def begun(budget: Budget = BUDGET) -> Ledger:
@@ -44,7 +48,7 @@ def test_what_was_released_passes_and_is_in_the_ledger() -> None:
     ledger = begun()
     way = door(ledger, round=3)
     noisy = way.release(NOISE, bounded(), what="item sums")
-    assert way.protection(noisy) == "noise"
+    assert way.passed(noisy).protection == "noise"
     (entry,) = ledger.entries
     assert entry.run == "first"
     told = entry.event
@@ -59,38 +63,110 @@ def test_release_has_the_noise_it_is_charged_for() -> None:
     assert float(noisy.std()) == pytest.approx(4.0, rel=0.04)
 
 
+def shared(way: Door, *, count: int = 4, value: int = 0, **more: Any) -> NDArray[np.int64]:
+    """Let the same whole number out, many times, with this party's part of the noise of a sum."""
+    numbers = Bounded(value=np.full(count, value, np.int64), bound=WHOLE)
+    return way.share(SHARED, numbers, what="sums", largest_sum=7, **more)
+
+
 def test_share_has_its_part_of_the_variance_and_is_charged_in_whole() -> None:
     ledger = begun()
-    way = door(ledger)
-    noisy = way.release(NOISE, bounded(0.0, count=20_000), what="sums", share=0.25)
-    assert float(noisy.std()) == pytest.approx(2.0, rel=0.04)
-    assert way.protection(noisy) == "a share of noise"
+    way = door(ledger, layers=LAYERS)
+    noisy = shared(way, count=40_000, value=5)
+    # Before any excess is taken off: of the fewest survivors, three, one may collude.
+    assert noisy.dtype == np.int64
+    assert float((noisy - 5).var()) == pytest.approx(40.0**2 / 2, rel=0.06)
+    passed = way.passed(noisy)
+    assert passed.protection == "a share of noise"
+    assert passed.summand == Summand(array=0, largest=7, noise=5 * 40.0**2, variance=40.0**2)
     (entry,) = ledger.entries
-    assert entry.event is not None
-    assert entry.event.mechanism == NOISE
+    told = entry.event
+    assert told is not None
+    assert (told.mechanism, told.bound, told.dimension) == (SHARED, WHOLE, 40_000)
+    assert (told.slack, told.secure, told.what) == (OVERFLOW, True, "sums, round 1")
 
 
-@pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
-def test_share_is_a_part(share: float) -> None:
-    ledger = begun()
-    with pytest.raises(ConfigError, match="share must lie between 0 and 1"):
-        door(ledger).release(NOISE, bounded(), what="sums", share=share)
-    assert not ledger.entries
+def test_layers_of_a_share_are_drawn_by_the_secrets_of_its_round() -> None:
+    way = door(begun(), layers=LAYERS)
+    way.public(np.zeros(1, np.int64), largest_sum=1)
+    noisy, first = shared(way, count=2_000), way.extra_secrets
+    assert len(first) == len(LAYERS.grid) - 1
+    assert first[1:] == chain(first[0], len(first))[1:]
+    # With everybody left, all layers but the first are excess; the number of the array counts.
+    excess = LAYERS.excess((2_000,), 40.0**2, 5, first, array=1)
+    left = noisy - excess
+    # 40^2 / 4, of 2,000 numbers: their variance is off by 3.2%, so 20% is six of its deviations.
+    assert float(left.var()) == pytest.approx(400.0, rel=0.2)
+    way.begin(2)
+    assert way.extra_secrets != first
 
 
-def test_only_normal_noise_has_shares() -> None:
-    laplace = vector(np.zeros(3), limit=1.0, unit="user", norm="l1")
-    with pytest.raises(RunError, match="Laplace has no shares"):
-        door(begun()).release(Laplace(), laplace, what="sums", share=0.5)
+def test_party_without_layers_adds_all_the_noise_of_a_sum() -> None:
+    way = door(begun())
+    noisy = shared(way, count=40_000)
+    assert float(noisy.var()) == pytest.approx(40.0**2, rel=0.06)
+    assert way.passed(noisy).protection == "noise"
+    assert way.passed(noisy).summand is None
 
 
 def test_party_with_a_budget_of_its_own_adds_all_its_noise() -> None:
     ledger = begun()
-    way = door(ledger, shares=False)
-    with pytest.raises(RunError, match="adds all of its noise itself"):
-        way.release(NOISE, bounded(), what="sums", share=0.5)
+    way = door(ledger, layers=LAYERS, shares=False, loudest=1.5)
+    noisy = shared(way, count=40_000)
+    assert float(noisy.var()) == pytest.approx(40.0**2, rel=0.06)
+    assert way.passed(noisy).protection == "noise"
+    assert way.passed(noisy).summand == Summand(array=0, largest=7, noise=5 * 1.5 * 40.0**2)
+    assert len(ledger.entries) == 1
+
+
+def test_numbers_that_stay_at_home_under_the_same_bound_are_charged_too() -> None:
+    ledger = begun()
+    shared(door(ledger, layers=LAYERS), beside=6)
+    assert [entry.event.dimension for entry in ledger.entries if entry.event] == [10]
+
+
+def test_cohort_draws_what_its_survivors_keep() -> None:
+    way = door(begun(), layers=Layers(parties=100, fewest=60), cohort=True)
+    noisy = shared(way, count=40_000, devices=80)
+    kept = float(noisy.var()) * 79 / 80
+    assert kept / 40.0**2 == pytest.approx(1.01, abs=0.06)
+    assert way.passed(noisy).protection == "a share of noise"
+    assert way.extra_secrets == []
+
+
+def test_cohort_with_too_few_survivors_says_nothing() -> None:
+    way = door(begun(), layers=Layers(parties=100, fewest=60), cohort=True)
+    with pytest.raises(TooFew, match="59 devices are left, and 60 must be"):
+        shared(way, devices=59)
+
+
+@pytest.mark.parametrize("noise", [NOISE, DiscreteGaussian(), Laplace()])
+def test_only_noise_that_adds_up_to_itself_has_shares(noise: Any) -> None:
+    ledger = begun()
+    with pytest.raises(RunError, match=f"noise of {type(noise).__name__} has no shares here. Use Skellam"):
+        door(ledger, layers=LAYERS).share(
+            noise, Bounded(value=np.zeros(3), bound=WHOLE), what="sums", largest_sum=1
+        )
     assert not ledger.entries
-    assert way.protection(way.release(NOISE, bounded(), what="sums")) == "noise"
+
+
+def test_share_is_of_whole_numbers() -> None:
+    ledger = begun()
+    halves = Bounded(value=np.full(3, 0.5), bound=WHOLE)
+    with pytest.raises(ConfigError, match="needs whole numbers"):
+        door(ledger, layers=LAYERS).share(SHARED, halves, what="sums", largest_sum=1)
+    assert not ledger.entries
+
+
+def test_share_that_the_ledger_refuses_does_not_leave() -> None:
+    small = begun(Budget(epsilon=0.01, delta=1e-6, unit="user"))
+    way = door(small, layers=LAYERS)
+    with pytest.raises(BudgetExceeded):
+        shared(way)
+    assert not small.entries
+    assert not way._passed
+    with pytest.raises(RunError, match="without a ledger"):
+        shared(door(layers=LAYERS))
 
 
 def test_only_bounded_values_are_released() -> None:
@@ -130,10 +206,10 @@ def test_charge_is_written_before_the_value_passes(monkeypatch: pytest.MonkeyPat
 def test_what_did_not_pass_is_noticed_even_if_it_is_equal() -> None:
     way = door(begun())
     passed = way.public(np.arange(3.0))
-    assert way.protection(passed) == "public"
+    assert way.passed(passed).protection == "public"
     for other in (passed.copy(), np.arange(3.0), passed[:2], passed.view()):
         with pytest.raises(RunError, match="did not go through the door"):
-            way.protection(other)
+            way.passed(other)
 
 
 def test_what_is_changed_afterwards_at_home_does_not_change_what_left() -> None:
@@ -152,14 +228,14 @@ def test_what_passed_in_an_earlier_round_does_not_pass_again() -> None:
     old = way.public(np.zeros(3))
     way.begin(2)
     with pytest.raises(RunError, match="did not go through the door"):
-        way.protection(old)
+        way.passed(old)
 
 
 def test_nothing_leaves_unprotected_where_there_is_a_budget() -> None:
     with pytest.raises(RunError, match="releases nothing without noise"):
         door(begun()).unprotected(np.zeros(3))
     way = door()
-    assert way.protection(way.unprotected(np.zeros(3))) == "nothing"
+    assert way.passed(way.unprotected(np.zeros(3))).protection == "nothing"
 
 
 def test_nothing_noisy_leaves_without_a_ledger() -> None:
@@ -172,7 +248,7 @@ def test_nothing_noisy_leaves_without_a_ledger() -> None:
 def test_what_a_kernel_made_passes_and_is_charged() -> None:
     ledger = begun()
     way = door(ledger)
-    assert way.protection(way.made(event(), lambda: np.zeros(3))) == "noise"
+    assert way.passed(way.made(event(), lambda: np.zeros(3))).protection == "noise"
     assert len(ledger.entries) == 1
 
 

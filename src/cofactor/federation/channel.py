@@ -9,9 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from cofactor.config import positive
+from cofactor.config import fraction, positive
+from cofactor.errors import TooFew
 from cofactor.federation.door import RoundLost
 from cofactor.federation.host import Host
+
+ANSWER = 2
+"""The step of a secure sum in which the answer itself is sent, masked; before it, only keys are."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class Channel(Protocol):
     def parties(self) -> tuple[str, ...]:
         """All who can be asked."""
 
-    def ask(self, round: int, data: bytes) -> Answers:
-        """Send the same bytes to all parties and return what came back in time."""
+    def ask(self, round: int, letters: Mapping[str, bytes], step: int | None = None) -> Answers:
+        """Send parties their letters and return what came back in time; a secure sum takes several steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +48,10 @@ class Failures:
     """The question never arrives: nothing is computed, nothing charged."""
     lost: frozenset[tuple[str, int]] = frozenset()
     """The answer is made and charged, and lost on its way."""
+    silent: frozenset[tuple[str, int]] = frozenset()
+    """The answer arrives, and the party is not heard of again in that round: in sums, others must help."""
+    devices: float = 0.0
+    """Part of all devices, by chance, whose answers are lost in each round of an on-device simulation."""
     delays: Mapping[tuple[str, int], float] = field(default_factory=dict)
     """Seconds by which an answer is late. Nobody sleeps: the clock is imagined."""
     patience: float = 60.0
@@ -51,13 +59,20 @@ class Failures:
 
     def __post_init__(self) -> None:
         positive(patience=self.patience)
+        if self.devices != 0:
+            fraction(devices=self.devices)
 
-    def before(self, party: str, round: int) -> str | None:
-        """Say why a question does not arrive, if it does not."""
-        return "did not get the question" if (party, round) in self.absent else None
+    def before(self, party: str, round: int, step: int | None = None) -> str | None:
+        """Say why a question does not arrive, if it does not; `step` is that of a secure sum."""
+        if (party, round) in self.absent:
+            return "did not get the question"
+        gone = step is not None and step > ANSWER and (party, round) in self.silent
+        return "was not heard of again" if gone else None
 
-    def after(self, party: str, round: int) -> str | None:
+    def after(self, party: str, round: int, step: int | None = None) -> str | None:
         """Say why an answer does not arrive in time, if it does not."""
+        if step is not None and step < ANSWER:
+            return None
         if (party, round) in self.lost:
             return "its answer was lost"
         late = self.delays.get((party, round), 0.0)
@@ -83,10 +98,11 @@ class InProcess:
         """All who can be asked."""
         return tuple(self._hosts)
 
-    def ask(self, round: int, data: bytes) -> Answers:
-        """Ask all parties at the same time; an error at a party ends the round for all."""
+    def ask(self, round: int, letters: Mapping[str, bytes], step: int | None = None) -> Answers:
+        """Ask parties at the same time; an error at a party ends the round for all."""
         futures = {
-            party: self._pool.submit(self._one, host, round, data) for party, host in self._hosts.items()
+            party: self._pool.submit(self._one, self._hosts[party], round, data, step)
+            for party, data in letters.items()
         }
         found = {party: future.result() for party, future in futures.items()}
         return Answers(
@@ -99,12 +115,14 @@ class InProcess:
         """Let the threads go."""
         self._pool.shutdown()
 
-    def _one(self, host: Host, round: int, data: bytes) -> bytes | str | RoundLost:
-        before = self._failures.before(host.party, round)
+    def _one(self, host: Host, round: int, data: bytes, step: int | None) -> bytes | str | RoundLost:
+        before = self._failures.before(host.party, round, step)
         if before is not None:
             return before
         try:
             reply = host.handle(data)
         except RoundLost as lost:
             return lost
-        return self._failures.after(host.party, round) or reply
+        except TooFew as few:
+            return str(few)
+        return self._failures.after(host.party, round, step) or reply

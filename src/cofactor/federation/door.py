@@ -2,31 +2,35 @@
 
     noisy = door.release(mechanism, bounded, what="item sums")     # bound -> noise -> event -> ledger
 
-What a fused kernel makes, with noise inside, goes out by `made`, with its event. An answer may hold nothing
-that did not go through here: the host compares. Sums that hide their parts are not here yet; where they are
-simulated, noise may be a share.
+What a fused kernel makes, with noise inside, goes out by `made`, with its event. What only has its part of
+the noise of a sum goes out by `share`, and only into that sum. An answer may hold nothing that did not go
+through here: the host compares.
 """
 
-import math
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import fraction
-from cofactor.errors import CofactorError, Refused, RunError
+from cofactor.crypto.keys import chain
+from cofactor.errors import CofactorError, Refused, RunError, TooFew
 from cofactor.federation.books import released
+from cofactor.privacy import noise
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Event
+from cofactor.privacy.layers import Layers
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.mechanisms import Gaussian
+from cofactor.privacy.mechanisms import Skellam
 from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import Random
 
-Protection = Literal["noise", "a share of noise", "public", "nothing"]
-"""What stands between a number on the wire and the ratings it came from."""
+Protection = Literal["nothing", "a share of noise", "noise", "public"]
+"""What stands between a number on the wire and the ratings it came from, the weakest first."""
+
+OVERFLOW = 2.0**-40
+"""Probability, at most, that a sum does not fit the numbers it is counted in. It is charged to delta."""
 
 COORDINATOR = "coordinator"
 SUM = "the sum of all answers"
@@ -35,6 +39,30 @@ SUM = "the sum of all answers"
 
 class RoundLost(CofactorError):
     """A round was charged before a crash, and its answer never stored: it is not made, nor charged, again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summand:
+    """What must be known of whole numbers that are added to those of other parties."""
+
+    array: int
+    """Its number among all that passed in this round: noise in layers is drawn by it."""
+    largest: int
+    """The largest absolute value that the sum of all parties can have, noise apart."""
+    noise: float
+    """The largest variance that the noise of that sum can have."""
+    variance: float = 0.0
+    """Variance of the noise of the sum, before any excess, that lies in layers; 0 if none of it does."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """An array that went through the door in this round."""
+
+    values: NDArray[Any]
+    protection: Protection
+    summand: Summand | None = None
+    """None if it is not for a sum."""
 
 
 class Door:
@@ -48,25 +76,33 @@ class Door:
         random: Random,
         run: str,
         schedule: Schedule | None = None,
+        layers: Layers | None = None,
+        loudest: float = 1.0,
+        cohort: bool = False,
         shares: bool = True,
     ) -> None:
         """Open the door; without a ledger nothing noisy can leave, and nothing beyond the schedule.
 
-        With `shares` False the party asks for more noise than the others have, and adds all of it itself.
+        `layers` divide the noise of sums among parties; without them each adds all of it. No party's noise is
+        more than `loudest` times that of a whole sum. A `cohort` plays all devices of a simulation. With
+        `shares` False the party asks for more noise than the others have, and adds all of it itself.
         """
         self.party = party
         self.random = random
         self._ledger = ledger
         self._schedule = schedule
         self._run = run
-        self._shares = shares
+        self._layers, self._loudest, self._cohort, self._shares = layers, loudest, cohort, shares
         self._round = 0
-        self._passed: list[tuple[NDArray[Any], Protection]] = []
+        self._seeds: list[bytes] = []
+        self._passed: list[Passed] = []
 
     def begin(self, round: int) -> None:
         """Begin a round: what passed in earlier ones may not go out again under another name."""
         self._round = round
         self._passed.clear()
+        if self._layers is not None and not self._cohort:
+            self._seeds = chain(self.random.new_key().tobytes(), len(self._layers.grid))
         if self._ledger is not None and any(
             round_of(event) == round for event in released(self._ledger, self._run)
         ):
@@ -74,22 +110,53 @@ class Door:
                 f"{self.party}: round {round} was charged before a crash. It is left out, not repeated."
             )
 
-    def release(
-        self, mechanism: Any, bounded: Bounded, *, what: str, share: float = 1.0
-    ) -> NDArray[np.float64]:
-        """Add noise to a bounded value, charge it, and let it out.
+    def release(self, mechanism: Any, bounded: Bounded, *, what: str) -> NDArray[np.float64]:
+        """Add noise to a bounded value, charge it, and let it out."""
+        noisy, event = mechanism.release(bounded, random=self.random, **self.label(what))
+        self._charge(event)  # refused, the noisy value is dropped here
+        return self._passes(noisy, "noise")
 
-        With `share` below 1 the noise has only that part of its variance, and protects nothing alone: the
-        event is that of a sum in which the honest parties' shares add up to 1. Such an answer is only summed.
+    def share(
+        self,
+        mechanism: Skellam,
+        bounded: Bounded,
+        *,
+        what: str,
+        largest_sum: int,
+        devices: int = 1,
+        beside: int = 0,
+    ) -> NDArray[np.int64]:
+        """Add this party's part of the noise of a sum to bounded whole numbers, charge all of it, let it out.
+
+        Alone it protects next to nothing: the event is that of the sum of all parties, in which the honest
+        survivors' parts make up all of the noise. `largest_sum` is public: the largest absolute value that
+        the sum of all parties can have. A cohort says how many of its devices survive. `beside` counts
+        numbers under the same bound that stay at home and get all of the noise there.
         """
-        if share != 1.0 and not self._shares:
-            raise RunError(f"{self.party} has a budget of its own: it adds all of its noise itself.")
-        drawn = mechanism if share == 1.0 else _with_share(mechanism, share)
-        noisy, event = drawn.release(bounded, random=self.random, **self.label(what))
-        self._charge(replace(event, mechanism=mechanism))  # refused, the noisy value is dropped here
-        return self._passes(noisy, "noise" if share == 1.0 else "a share of noise")
+        if type(mechanism) is not Skellam:
+            raise RunError(f"noise of {type(mechanism).__name__} has no shares here. Use Skellam.")
+        event = mechanism.event(
+            bounded.bound, dimension=bounded.value.size + beside, random=self.random, **self.label(what)
+        )
+        self._charge(replace(event, slack=OVERFLOW))
+        values, full = bounded.value.astype(np.int64), mechanism.noise_size(bounded.bound) ** 2
+        layers = self._layers
+        if layers is None or not self._shares:
+            noisy = values + noise.skellam(values.shape, devices * full, self.random)
+            return self._passes(noisy, "noise", self._summand(largest_sum, full))
+        if not self._cohort:
+            noisy = values + layers.added(values.shape, full, self._seeds, array=len(self._passed))
+        elif devices >= layers.fewest:
+            left = layers.together(devices, devices, full)
+            noisy = values + noise.skellam(values.shape, left, self.random)
+        else:
+            raise TooFew(f"round {self._round}: {devices:,} devices are left, and {layers.fewest:,} must be.")
+        summand = self._summand(largest_sum, full)
+        return self._passes(noisy, "a share of noise", replace(summand, variance=full) if summand else None)
 
-    def made(self, event: Event, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    def made(
+        self, event: Event, make: Callable[[], NDArray[Any]], *, largest_sum: int | None = None
+    ) -> NDArray[Any]:
         """Charge what a fused kernel will release; then let it be made, and out.
 
         Nothing is made that the ledger refuses: noisy numbers that stayed behind could leave later, unpaid.
@@ -100,28 +167,40 @@ class Door:
         if event.secure and not self.random.secure:
             raise RunError(f"{self.party}: {event.what} says that its noise is secure, and it is not.")
         self._charge(event)
-        return self._passes(make(), "noise")
+        return self._passes(make(), "noise", self._summand(largest_sum))
 
     def label(self, what: str) -> dict[str, str]:
         """Return what, by and to for an event of this round: what a fused kernel needs to make one."""
         return {"what": f"{what}, round {self._round}", "by": self.party, "to": COORDINATOR}
 
-    def public(self, values: NDArray[Any]) -> NDArray[Any]:
+    def public(self, values: NDArray[Any], *, largest_sum: int | None = None) -> NDArray[Any]:
         """Let out numbers that do not depend on ratings, or that were released before."""
-        return self._passes(values, "public")
+        return self._passes(values, "public", self._summand(largest_sum))
 
-    def unprotected(self, values: NDArray[Any]) -> NDArray[Any]:
+    def unprotected(self, values: NDArray[Any], *, largest_sum: int | None = None) -> NDArray[Any]:
         """Let out numbers as they are, in a run without a budget; with one, that is refused."""
         if self._ledger is not None:
             raise RunError(f"{self.party}: a run with a budget releases nothing without noise.")
-        return self._passes(values, "nothing")
+        return self._passes(values, "nothing", self._summand(largest_sum))
 
-    def protection(self, values: NDArray[Any]) -> Protection:
-        """Say how an array that leaves in this round is protected; refuse one that did not pass."""
-        for passed, protection in self._passed:
-            if values is passed:
-                return protection
+    def passed(self, values: NDArray[Any]) -> Passed:
+        """Return what is known of an array that leaves in this round; refuse one that did not pass."""
+        for each in self._passed:
+            if values is each.values:
+                return each
         raise RunError(f"{self.party}: an answer holds numbers that did not go through the door.")
+
+    @property
+    def extra_secrets(self) -> list[bytes]:
+        """The seeds of those layers of this round's noise that may be excess, each the image of the last."""
+        return self._seeds[1:]
+
+    def _summand(self, largest: int | None, full: float = 0.0) -> Summand | None:
+        """Return what a sum must know of an array; None outside of sums."""
+        if largest is None or self._layers is None:
+            return None
+        most = self._layers.parties * self._loudest * full
+        return Summand(array=len(self._passed), largest=largest, noise=most)
 
     def _charge(self, event: Event) -> None:
         if self._ledger is None:
@@ -142,12 +221,20 @@ class Door:
                 "were planned. Nothing was released."
             )
 
-    def _passes(self, values: NDArray[Any], protection: Protection) -> NDArray[Any]:
+    def _passes(
+        self, values: NDArray[Any], protection: Protection, summand: Summand | None = None
+    ) -> NDArray[Any]:
         # A copy of its own: what is changed afterwards at home does not change what goes out.
         passed = np.array(values)
         passed.flags.writeable = False
-        self._passed.append((passed, protection))
+        self._passed.append(Passed(passed, protection, summand))
         return passed
+
+
+def weakest(passed: Mapping[str, Passed]) -> Protection:
+    """Return the weakest protection of an answer's parts."""
+    found = {each.protection for each in passed.values()}
+    return next((word for word in get_args(Protection) if word in found), "public")
 
 
 def release_of(event: Event) -> str:
@@ -160,10 +247,3 @@ def round_of(event: Event) -> int | None:
     """Return the round that an event's label tells, if it has one."""
     _, mark, number = event.what.rpartition(", round ")
     return int(number) if mark and number.isascii() and number.isdigit() else None
-
-
-def _with_share(mechanism: Any, share: float) -> Any:
-    fraction(share=share)
-    if not isinstance(mechanism, Gaussian):
-        raise RunError(f"noise of {type(mechanism).__name__} has no shares here.")
-    return mechanism.scaled(math.sqrt(share))

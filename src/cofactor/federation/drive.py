@@ -1,20 +1,34 @@
 """The rounds: ask, take in, remember, tell. Written once, for every recipe and every channel."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar, cast
 
 import numpy as np
 
-from cofactor.errors import Refused, RunError
-from cofactor.federation.channel import Answers, Channel
+from cofactor.errors import Refused, RunError, TooFew
+from cofactor.federation.channel import Channel
 from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.halves import Coordinator
 from cofactor.federation.host import read_arrays, write_arrays
 from cofactor.federation.messages import Letter, Message
+from cofactor.federation.summing import (
+    STEPS,
+    SUM_MESSAGES,
+    CoordinatorSum,
+    SumBegun,
+    Summing,
+    SumPart,
+    SumStep,
+    simulated,
+)
 from cofactor.federation.transcript import Transcript
 
+T = TypeVar("T")
+
 _NAME, _FINISHED = "session name", "finished round"
+_BEFORE = "released before"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +54,8 @@ class Session:
     transcript: Transcript
     folder: Path | None = None
     """Where the coordinator remembers the last finished round; None if a restart begins anew."""
+    summing: Summing | None = None
+    """How sums are made of which nobody sees the parts, if there are any."""
 
 
 def drive(
@@ -48,98 +64,137 @@ def drive(
     """Run the rounds that are left."""
     file = None if session.folder is None else session.folder / "coordinator.npz"
     for number in range(_recalled(coordinator, file, session.name) + 1, coordinator.rounds + 1):
-        question = _sent(coordinator.ask(number), session, number, channel.parties)
-        answers = channel.ask(number, question)
-        letters = {party: _letter(data, party, session, number) for party, data in answers.by_party.items()}
-        _note(letters, answers.by_party, coordinator.sums(number), session, number)
-        coordinator.take(number, _opened(letters, coordinator.sums(number), answers, number))
+        asking = _Asking(channel, session, number)
+        question = dict.fromkeys(channel.parties, coordinator.ask(number))
+        sums = coordinator.sums(number)
+        coordinator.take(number, _summed(asking, question) if sums else asking.ask(question))
         if file is not None:
             marks = {_NAME: np.array(session.name), _FINISHED: np.array(number)}
             write_arrays(file, coordinator.state(), **marks)
+        missing = asking.missing
         listen(
             Round(
                 number=number,
                 of=coordinator.rounds,
-                answered=len(letters),
+                answered=len(channel.parties) - len(missing),
                 parties=len(channel.parties),
-                missing=answers.missing,
-                traffic=len(question) * len(channel.parties) + sum(map(len, answers.by_party.values())),
+                missing=missing,
+                traffic=asking.traffic,
             )
         )
 
 
 def farewell(coordinator: Coordinator, session: Session, parties: tuple[str, ...]) -> bytes:
     """Return the letter with which every party finishes at home."""
-    return _sent(coordinator.last(), session, coordinator.rounds + 1, parties)
-
-
-def _sent(body: Message, session: Session, number: int, parties: tuple[str, ...]) -> bytes:
+    body, number = coordinator.last(), coordinator.rounds + 1
     data = Letter(session=session.name, round=number, sender=COORDINATOR, body=body).to_bytes()
-    session.transcript.note(
-        data,
-        round=number,
-        sender=COORDINATOR,
-        receivers=parties,
-        kind=type(body).__name__,
-        protection="released before",
-    )
+    _note(session, data, number, COORDINATOR, parties, body, _BEFORE)
     return data
 
 
-def _letter(data: bytes, party: str, session: Session, number: int) -> Letter:
-    """Open an answer; one of another round, session or party is no answer."""
-    letter = Letter.from_bytes(data, session.kinds)
-    if (letter.session, letter.round, letter.sender) != (session.name, number, party):
-        raise RunError(f"{party} answered something else than round {number} of this session.")
-    return letter
+class _Asking:
+    """The questions and answers of one round, written down as they come and go."""
+
+    def __init__(self, channel: Channel, session: Session, number: int) -> None:
+        self.channel, self.session, self.number = channel, session, number
+        self.missing: dict[str, str] = {}
+        self.lost: frozenset[str] = frozenset()
+        self.traffic = 0
+
+    def ask(self, questions: Mapping[str, Message], step: int | None = None) -> dict[str, Message]:
+        """Ask some parties and return what they answered."""
+        answers = self.channel.ask(self.number, self._sent(questions), step)
+        self.missing |= answers.missing
+        self.lost |= answers.lost
+        return {party: self._opened(data, party) for party, data in answers.by_party.items()}
+
+    def _sent(self, questions: Mapping[str, Message]) -> dict[str, bytes]:
+        """Write letters; the same question is one letter to all who get it."""
+        letters: dict[str, bytes] = {}
+        for body in {id(body): body for body in questions.values()}.values():
+            receivers = [party for party, own in questions.items() if own is body]
+            letter = Letter(session=self.session.name, round=self.number, sender=COORDINATOR, body=body)
+            data = letter.to_bytes()
+            protection = "between parties" if isinstance(body, SumStep) else _BEFORE
+            _note(self.session, data, self.number, COORDINATOR, receivers, body, protection)
+            letters |= dict.fromkeys(receivers, data)
+            self.traffic += len(data) * len(receivers)
+        return letters
+
+    def _opened(self, data: bytes, party: str) -> Message:
+        """Open an answer; one of another round, session or party is no answer."""
+        letter = Letter.from_bytes(data, (*self.session.kinds, *SUM_MESSAGES))
+        if (letter.session, letter.round, letter.sender) != (self.session.name, self.number, party):
+            raise RunError(f"{party} answered something else than round {self.number} of this session.")
+        # What a simulation adds up in plain sight stands for what nobody sees.
+        receiver = SUM if isinstance(letter.body, SumPart) else COORDINATOR
+        _note(self.session, data, self.number, party, [receiver], letter.body, letter.protection)
+        self.traffic += len(data)
+        return letter.body
 
 
 def _note(
-    letters: Mapping[str, Letter], data: Mapping[str, bytes], only_sum: bool, session: Session, number: int
+    session: Session,
+    data: bytes,
+    number: int,
+    sender: str,
+    receivers: Iterable[str],
+    body: Message,
+    protection: str,
 ) -> None:
-    for party, letter in letters.items():
-        if letter.protection == "a share of noise" and not only_sum:
-            raise RunError(f"{party} sent a share of noise, which protects nothing unless it is summed.")
-        session.transcript.note(
-            data[party],
-            round=number,
-            sender=party,
-            receivers=[SUM if only_sum else COORDINATOR],
-            kind=type(letter.body).__name__,
-            protection=letter.protection,
-        )
+    session.transcript.note(
+        data,
+        round=number,
+        sender=sender,
+        receivers=receivers,
+        kind=type(body).__name__,
+        protection=protection,
+    )
 
 
-def _opened(
-    letters: Mapping[str, Letter], only_sum: bool, answers: Answers, number: int
-) -> dict[str, Message]:
-    """Return what the coordinator gets to see: all answers, or nothing but their sum.
-
-    Adding up in this process stands for a secure sum; shares of noise are sized for all parties. A sum that
-    can never be complete is left out.
-    """
-    if not only_sum:
-        return {party: letter.body for party, letter in letters.items()}
-    if answers.lost:
-        return {}
-    if answers.missing:
+def _summed(asking: _Asking, question: Mapping[str, Message]) -> dict[str, Message]:
+    """Return the sum of all answers, and nothing else of them; nothing at all if too few have answered."""
+    summing = asking.session.summing
+    if summing is None:
+        raise RunError("only the sum of answers is wanted, and nobody has said how it is made.")
+    begun = asking.ask(question, None if summing.neighbourhood is None else 0)
+    fewest = 1 if summing.layers is None else summing.layers.fewest
+    if len(begun) < fewest:
+        if summing.goes_on or asking.lost:
+            return {}
+        away = ", ".join(asking.missing)
         raise Refused(
-            f"round {number}: {', '.join(answers.missing)} did not answer, and noise was shared among all "
-            "parties. The sum was not opened. Run again when they are back."
+            f"round {asking.number}: {away} did not answer, and at least {fewest} of {len(question)} parties "
+            "must. The sum was not opened. Run again when they are back."
         )
-    return {SUM: _added([letter.body for letter in letters.values()], number)}
+    if summing.neighbourhood is None:
+        form, total = simulated(summing, _all_of(SumPart, begun))
+        return {SUM: form.message(total, asking.session.kinds)}
+    try:
+        return {SUM: _secure(asking, summing, _all_of(SumBegun, begun))}
+    except TooFew as few:
+        asking.missing |= {party: asking.missing.get(party, str(few)) for party in question}
+        return {}
 
 
-def _added(bodies: Sequence[Message], number: int) -> Message:
-    first = bodies[0]
-    forms = {(type(body), *((name, array.shape) for name, array in body.arrays.items())) for body in bodies}
-    if len(forms) > 1:
-        raise RunError(f"round {number}: the parties' answers differ in kind or shape, so they have no sum.")
-    totals = {
-        name: np.sum([body.arrays[name] for body in bodies], axis=0, dtype=np.float64)
-        for name in first.arrays
-    }
-    return type(first)(**totals)
+def _secure(asking: _Asking, summing: Summing, begun: Mapping[str, SumBegun]) -> Message:
+    """Take all steps of a secure sum."""
+    end = CoordinatorSum(summing, begun, asking.session.name, asking.number)
+    for step in range(1, STEPS):
+        replies = _all_of(SumStep, asking.ask(end.asks, step))
+        if step < STEPS - 1:
+            end.take(replies)
+        else:
+            total = end.opened(replies)
+        asking.missing |= end.refused
+    return end.form.message(total, asking.session.kinds)
+
+
+def _all_of(kind: type[T], messages: Mapping[str, Message]) -> dict[str, T]:
+    for party, message in messages.items():
+        if not isinstance(message, kind):
+            raise RunError(f"{party} answered with {type(message).__name__} in the middle of a sum.")
+    return cast("dict[str, T]", dict(messages))
 
 
 def _recalled(coordinator: Coordinator, file: Path | None, name: str) -> int:

@@ -63,6 +63,16 @@ class Facts:
         """Ratings in all."""
         return sum(self.ratings)
 
+    @property
+    def cohort(self) -> bool:
+        """Whether one participant plays all devices of a simulation."""
+        return self.split == "on-device" and len(self.parties) == 1 and self.user_count > 1
+
+    @property
+    def summed(self) -> int:
+        """How many parties, or devices of a cohort, a sum is made of."""
+        return self.user_count if self.cohort else len(self.parties)
+
     def items_of(self, party: str) -> slice:
         """Return where a party's items stand in the catalogue."""
         if self.split != "vertical":
@@ -85,6 +95,8 @@ class Home:
     """Its releases, with their noise; None if there is no budget."""
     door: Door
     seed: int
+    dropout: float = 0.0
+    """Part of a cohort's devices, by chance, that drop out of each round of a simulation."""
 
 
 class Participant(Protocol):
@@ -114,7 +126,7 @@ class Coordinator(Protocol):
         """Return the question of a round, the same for all parties; rounds count from 1."""
 
     def sums(self, round: int) -> bool:
-        """Say whether only the sum of the answers is wanted in this round."""
+        """Say whether only the sum of the answers is wanted in this round: a single reply then tells it."""
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Take in the answers of a round; whoever is missing did not answer."""
@@ -152,7 +164,7 @@ class Recipe(Protocol):
     """A frozen dataclass that says how parties train together.
 
     A recipe that takes no budget, because what it claims cannot be proved, has a text `not_private` besides:
-    the guarantee then gives that reason.
+    the guarantee then gives that reason. One that wants sums says in `aggregate` how they are made.
     """
 
     split: ClassVar[Split]

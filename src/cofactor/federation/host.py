@@ -1,7 +1,8 @@
 """A party's end of the wire: bytes in, bytes out.
 
 It stores its answer, and what the participant must remember, before the answer is sent. Asked again, after a
-crash anywhere, it sends the stored bytes; noise is never drawn twice for one round.
+crash anywhere, it sends the stored bytes; noise is never drawn twice for one round. The keys of a secure sum
+are never stored: a crash in the middle of one loses the round.
 """
 
 import io
@@ -12,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from cofactor.crypto.keys import Identity
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors
-from cofactor.federation.door import Door
+from cofactor.federation.door import Door, Passed, RoundLost, weakest
 from cofactor.federation.halves import Participant, State
 from cofactor.federation.messages import Letter, Message
+from cofactor.federation.summing import PartySum, Summing, SumStep
 
 _REPLY, _FACTS = "reply bytes", "reply facts"
 
@@ -32,13 +35,21 @@ class Host:
         session: str,
         kinds: tuple[type[Message], ...],
         file: Path | None = None,
+        summing: Summing | None = None,
+        identity: Identity | None = None,
     ) -> None:
-        """Take up the work where `file` says it was left, if it exists."""
+        """Take up the work where `file` says it was left, if it exists.
+
+        `summing` says how sums are made that hide their parts; `identity` is the party's key in them.
+        """
         self._participant = participant
         self._door = door
         self._session = session
-        self._kinds = kinds
+        self._kinds = (*kinds, SumStep)
         self._file = file
+        self._summing, self._identity = summing, identity
+        self._sum: PartySum | None = None
+        self._keys_gone = False
         self._answered = 0
         self._reply = b""
         if file is not None and file.exists():
@@ -54,17 +65,18 @@ class Host:
         letter = self._opened(data)
         if letter.round < max(self._answered, 1):
             raise RunError(f"{self.party}: round {letter.round} is over; this party is at {self._answered}.")
+        if isinstance(letter.body, SumStep):
+            return self._step(letter.round, letter.body)
         if letter.round == self._answered:
-            return self._reply
+            return self._again(letter.round)
         self._door.begin(letter.round)
+        self._sum, self._keys_gone = None, False
         answer = self._participant.handle(letter.round, letter.body)
-        reply = Letter(
-            session=self._session,
-            round=letter.round,
-            sender=self.party,
-            body=answer,
-            protection=self._protection(answer),
-        ).to_bytes()
+        passed = self._passed(answer)
+        if any(each.summand is not None for each in passed.values()):
+            reply = self._summed(answer, passed, letter.round)
+        else:
+            reply = self._letter(letter.round, answer, weakest(passed))
         self._keep(letter.round, reply)
         return reply
 
@@ -78,17 +90,42 @@ class Host:
             raise RunError(f"{self.party}: a letter of another session. Start the parties together.")
         return letter
 
-    def _protection(self, answer: Message) -> str:
-        """Return the weakest protection of an answer's parts; refuse what did not go through the door."""
+    def _passed(self, answer: Message) -> dict[str, Passed]:
+        """Return what is known of an answer's parts; refuse what did not go through the door."""
         if answer.plain:
             raise RunError(f"{self.party}: an answer holds only arrays that went through the door.")
-        found = {self._door.protection(array) for array in answer.arrays.values()}
-        order = ("nothing", "a share of noise", "noise", "public")
-        return next((word for word in order if word in found), "public")
+        return {name: self._door.passed(array) for name, array in answer.arrays.items()}
+
+    def _summed(self, answer: Message, passed: dict[str, Passed], round: int) -> bytes:
+        """Begin a sum with an answer; return the party's first letter in it."""
+        if self._summing is None or any(each.summand is None for each in passed.values()):
+            raise RunError(f"{self.party}: an answer that is summed is summed as a whole.")
+        self._sum = PartySum(self._summing, answer, passed, self._door)
+        return self._letter(
+            round, *self._sum.begun(self.party, self._identity, session=self._session, round=round)
+        )
+
+    def _step(self, round: int, message: SumStep) -> bytes:
+        """Go on with the secure sum of this round."""
+        if self._sum is None or round != self._answered:
+            raise RoundLost(f"{self.party}: the keys of the secure sum of round {round} are gone.")
+        return self._letter(round, *self._sum.step(message))
+
+    def _again(self, round: int) -> bytes:
+        """Send the stored answer; not if it began a secure sum whose keys a crash has taken."""
+        if self._keys_gone:
+            raise RoundLost(f"{self.party}: the keys of the secure sum of round {round} are gone.")
+        return self._reply
+
+    def _letter(self, round: int, body: Message, protection: str) -> bytes:
+        return Letter(
+            session=self._session, round=round, sender=self.party, body=body, protection=protection
+        ).to_bytes()
 
     def _keep(self, round: int, reply: bytes) -> None:
         if self._file is not None:
-            facts = {"session": self._session, "round": round}
+            secure = self._sum is not None and self._sum.secure
+            facts = {"session": self._session, "round": round, "secure sum": secure}
             write_arrays(
                 self._file,
                 self._participant.state(),
@@ -102,7 +139,7 @@ class Host:
         facts: dict[str, Any] = json.loads(str(state.pop(_FACTS)))
         if facts["session"] != self._session:
             raise RunError(f"{file} belongs to another session. Remove the folder, or resume that session.")
-        self._answered = int(facts["round"])
+        self._answered, self._keys_gone = int(facts["round"]), bool(facts["secure sum"])
         self._reply = state.pop(_REPLY).tobytes()
         self._participant.restore(state)
 

@@ -24,7 +24,8 @@ class Sent:
     kind: str
     bytes: int
     protection: str
-    """"noise", "a share of noise" (only the sum is seen), "public", "released before", or "nothing"."""
+    """"noise", "public", "released before" or "nothing"; in a sum "a share of noise, masked" (nobody sees
+    it), "a share of noise, SIMULATION" (nobody would), "sealed for other parties" and "shares of keys"."""
     digest: str
     """SHA-256 of its bytes."""
 

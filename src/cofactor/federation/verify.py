@@ -18,9 +18,10 @@ from typing import Any
 from cofactor.config import from_table
 from cofactor.errors import CofactorError, LedgerError, PrivacyWarning, RunError
 from cofactor.federation.books import all_released, released
-from cofactor.federation.door import COORDINATOR, SUM, round_of
+from cofactor.federation.door import COORDINATOR, round_of
 from cofactor.federation.folder import digests, read_facts, seal
 from cofactor.federation.halves import shared_units
+from cofactor.federation.summing import PROTECTIONS, SIMULATION
 from cofactor.federation.transcript import Sent, Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.guarantee import Guarantee
@@ -146,28 +147,37 @@ class _Stored:
             for party, ledger in self._ledgers.items()
             for event in released(ledger, self._session)
         }
-        digests: dict[tuple[str, int], str] = {}
+        digests: dict[tuple[str, int, str, str], str] = {}
         for sent in answers:
             where = f"{sent.sender}, round {sent.round}"
             self._check_answer(sent, (sent.sender, sent.round) in charged, where)
-            if digests.setdefault((sent.sender, sent.round), sent.digest) != sent.digest:
+            # A secure sum takes several messages of a party; what protects them tells them apart.
+            which = sent.sender, sent.round, sent.kind, sent.protection
+            if digests.setdefault(which, sent.digest) != sent.digest:
                 raise RunError(f"{where}: two different answers left the party.")
-        unseen = len(charged - set(digests))
+        answered = {(sender, round) for sender, round, *_ in digests}
+        unseen = len(charged - answered)
         beside = f" {unseen:,} more were charged and never arrived." if unseen else ""
-        return f"{len(digests):,} answers left the parties, each in its round as it should be.{beside}"
+        return f"{len(answered):,} answers left the parties, each in its round as it should be.{beside}"
 
     def _check_answer(self, sent: Sent, charged: bool, where: str) -> None:
         if sent.sender not in self.parties or not 1 <= sent.round <= self._together["rounds"]:
             raise RunError(f"{where}: there was no such party or round.")
-        if sent.protection in ("noise", "a share of noise"):
-            if not charged:
-                raise RunError(f"{where}: an answer left, and the party's ledger knows nothing of it.")
-        elif sent.protection == "nothing" and self._budget is not None:
-            raise RunError(f"{where}: an answer left without any protection.")
-        elif sent.protection not in ("public", "nothing"):
+        protection, _, hidden = sent.protection.partition(", ")
+        if hidden not in ("", "masked", SIMULATION) or protection not in PROTECTIONS:
             raise RunError(f"{where}: nobody knows what {sent.protection!r} protects.")
-        if sent.protection == "a share of noise" and sent.receiver != SUM:
+        if protection in ("noise", "a share of noise") and not charged:
+            raise RunError(f"{where}: an answer left, and the party's ledger knows nothing of it.")
+        if protection == "nothing" and self._budget is not None:
+            raise RunError(f"{where}: an answer left without any protection.")
+        if protection == "a share of noise" and not hidden:
             raise RunError(f"{where}: {sent.receiver} saw an answer that had only a share of the noise.")
+        if protection == "a share of noise" and hidden == SIMULATION and self._promises:
+            raise RunError(f"{where}: only a simulation hid an answer, and the run promises privacy.")
+
+    @property
+    def _promises(self) -> bool:
+        return Guarantee.from_json(self._facts["guarantee"]).holds
 
     def releases_are_told(self) -> str:
         """Check each party's releases: their rounds, their maker, and the loss that run.json tells."""

@@ -18,8 +18,20 @@ from cofactor.recipes.clipping import EmbeddingClipping, GradientClipping
 from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.horizontal_halves import STEPS, HorizontalCoordinator, HorizontalParticipant
 from cofactor.recipes.local_steps import mean_release
-from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
+from cofactor.recipes.shared_vectors import SHARED_VECTORS
 from cofactor.recipes.steps import Steps, check_scale, check_settings, with_rate
+from cofactor.recipes.summed_steps import summed_release
+from cofactor.recipes.summing_mode import (
+    check_sum,
+    grain_of,
+    noises,
+    own_shares,
+    sum_assumptions,
+    sum_doubts,
+    sum_hints,
+    with_grain,
+)
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
 from cofactor.recipes.usual_steps import USER_LIMIT, UsualSteps, mean_share, one_release
 from cofactor.recipes.vertical import two_parties
 
@@ -39,7 +51,7 @@ class HorizontalMF:
 
     split: ClassVar[Split] = "horizontal"
     units: ClassVar[tuple[Unit, ...]] = ("user",)
-    messages: ClassVar[tuple[type[Message], ...]] = (Begin, Total, Shared, Finished, Vectors)
+    messages: ClassVar[tuple[type[Message], ...]] = SHARED_VECTORS
 
     factors: int | None = None
     """Length of each user's and item's vector."""
@@ -67,10 +79,16 @@ class HorizontalMF:
     """When users are fitted at home: to every average; once, beforehand; or a step after every step."""
     home: Bayes | UsersOnly = field(default_factory=Bayes)
     """What each party fits in the end, at home."""
+    aggregate: PlainSum | IdealSum | SecureSum = field(default_factory=PlainSum)
+    """How the parties' answers are added up. Where only sums are seen and a round has one step, the parties'
+    noise adds up to that of one; with more steps every party adds all of its noise in each."""
+    grain: float | None = None
+    """What 1 stands for where gradients are summed as whole numbers."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
         check_settings(self)
+        check_sum(self)
         one_of(("refitted", "pretrained", "trained along"), users=self.users)
 
     @classmethod
@@ -102,27 +120,23 @@ class HorizontalMF:
         embedding = isinstance(self.clipping, EmbeddingClipping)
         steps = Steps.chosen(
             self,
-            UsualSteps.for_items(facts, noise),
+            UsualSteps.for_items(facts, noise, noises(self, facts)),
             clipping=GradientClipping(limit=USER_LIMIT),
             mean_share=mean_share(facts, noise, facts.user_count),
             most_ratings=self.most_ratings or (10 if embedding else None),
         )
-        return with_rate(self, steps, facts, budget)
+        return with_rate(with_grain(self, steps, facts, noise, both=False), steps, facts, budget)
 
     def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:  # noqa: ARG002 (all send the same)
         """Return everything that a party will release; noise is relative."""
-        steps = Steps.of(self)
-        releases = [
-            steps.release(
-                STEPS,
-                steps.reach(facts, unit, both=False),
-                facts.item_count * steps.factors,
-                times=steps.local_steps,
-                rounds=steps.rounds,
-            )
-        ]
+        steps, numbers = Steps.of(self), facts.item_count * Steps.of(self).factors
+        reach, grain = steps.reach(facts, unit, both=False), grain_of(self, facts)
+        if grain is not None:
+            releases = [summed_release(STEPS, reach, grain, numbers, steps.rounds)]
+        else:
+            releases = [steps.release(STEPS, reach, numbers, times=steps.local_steps, rounds=steps.rounds)]
         if steps.asks_mean:
-            releases += [mean_release(facts, unit, steps)]
+            releases += [mean_release(facts, unit, steps, summed=grain is not None)]
         return Schedule(
             releases=tuple(releases),
             rounds=steps.rounds,
@@ -147,5 +161,12 @@ class HorizontalMF:
                 "Which items there are, and how many users and ratings each party has: public.",
                 "The parties' own models, which are made from raw ratings and stay with them.",
             ),
-            warnings=two_parties(facts),
+            assumptions=sum_assumptions(self, facts),
+            warnings=(*two_parties(facts), *self.hints(facts)),
+            why_not=sum_doubts(self, facts),
+            shared=own_shares(self, facts, STEPS),
         )
+
+    def hints(self, facts: Facts) -> tuple[str, ...]:
+        """Return what whoever plans or runs it should know about its sums."""
+        return sum_hints(self, facts)

@@ -11,6 +11,7 @@ from cofactor.data.grouping import Grouped
 from cofactor.errors import RunError
 from cofactor.factors.bayes import Bayes
 from cofactor.factors.model import Factors, HomeFit, seen_in
+from cofactor.federation.door import SUM
 from cofactor.federation.halves import Facts, Home, State, array_of, weighted_mean
 from cofactor.federation.messages import Message
 from cofactor.randomness import Seeds
@@ -23,11 +24,15 @@ from cofactor.recipes.local_steps import (
     released_total,
     shortened,
     take,
+    weight_of,
+    weighted,
 )
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.private_descent import PrivateDescent
-from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
+from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Vectors
 from cofactor.recipes.steps import Steps
+from cofactor.recipes.summed_steps import after_sum, item_gradients
+from cofactor.recipes.summing_mode import adds_gradients, grain_of, only_sums
 
 if TYPE_CHECKING:
     from cofactor.recipes.horizontal import HorizontalMF
@@ -57,9 +62,10 @@ class HorizontalParticipant:
     def handle(self, round: int, message: Message) -> Message:  # noqa: ARG002 (steps are counted, not rounds)
         """Take the local steps on the item vectors."""
         if isinstance(message, Begin):
-            return Total(total=released_total(self._home, self._some, "user"))
+            summed = adds_gradients(self._recipe, self._home.facts)
+            return released_total(self._home, self._some, "user", summed=summed)
         if isinstance(message, Shared):
-            return Vectors(vectors=self._moved(message))
+            return self._moved(message)
         raise RunError(f"{self._home.party.name}: did not expect {type(message).__name__} here.")
 
     def finish(self, message: Message) -> Factors:
@@ -96,22 +102,33 @@ class HorizontalParticipant:
         items = array_of(message, "vectors", (facts.item_count, steps.factors), "the coordinator")
         return centre_of(message, facts), shortened(items, steps.radius(facts))
 
-    def _moved(self, message: Message) -> NDArray[Any]:
+    def _moved(self, message: Message) -> Message:
         """Take the local steps; users that are trained along follow after each step, at home."""
         centre, items = self._read(message)
         descent, taken = self._descent(centre, items), self._taken
         self._taken += self._steps.local_steps
-        if self._recipe.users != "trained along":
-            return self._take(descent, self._steps.rates(taken, self._taken))
-        for rate in self._steps.rates(taken, self._taken):
-            moved = self._take(descent, np.array([rate]))
-            slopes = descent.sums(both=True).users
-            assert slopes is not None
-            descent.users = descent.users - rate * slopes
-        self._users = Users(np.zeros(len(descent.users), np.float32), descent.users)
-        return moved
+        rates = self._steps.rates(taken, self._taken)
+        if (grain := grain_of(self._recipe, self._home.facts)) is not None:
+            answer: Message = item_gradients(self._home, descent, STEPS, grain)
+            self._follow(descent, rates[0])
+            return answer
+        summed = only_sums(self._recipe, self._home.facts)
+        parts = rates.reshape(-1, 1) if self._recipe.users == "trained along" else [rates]
+        for part in parts:
+            moved = self._take(descent, part, summed)
+            self._follow(descent, part[0])
+        return weighted(self._home, moved) if summed else Vectors(vectors=moved)
 
-    def _take(self, descent: PrivateDescent, rates: NDArray[np.float64]) -> NDArray[Any]:
+    def _follow(self, descent: PrivateDescent, rate: float) -> None:
+        """Let users that are trained along take a step, at home."""
+        if self._recipe.users != "trained along":
+            return
+        slopes = descent.sums(both=True).users
+        assert slopes is not None
+        descent.users = descent.users - rate * slopes
+        self._users = Users(np.zeros(len(descent.users), np.float32), descent.users)
+
+    def _take(self, descent: PrivateDescent, rates: NDArray[np.float64], summed: bool) -> NDArray[Any]:
         facts = self._home.facts
         # The average makes each party's part of the gradient smaller: Li et al. 2022, eq. 5.
         faster = facts.user_count / facts.users[facts.place(self._home.party.name)]
@@ -123,6 +140,7 @@ class HorizontalParticipant:
             rate_users=None,
             rate_items=rates * faster,
             sampling=self._steps.sampling,
+            weight=weight_of(self._home) if summed else None,
         )
 
     def _descent(self, centre: float, items: Floats) -> PrivateDescent:
@@ -155,6 +173,7 @@ class HorizontalCoordinator:
 
     def __init__(self, recipe: "HorizontalMF", facts: Facts, seed: int) -> None:
         """Begin with item vectors that depend on nothing private."""
+        self._recipe = recipe
         self._steps = Steps.of(recipe)
         self._facts = facts
         self._seed = seed
@@ -171,15 +190,19 @@ class HorizontalCoordinator:
         """Ask for the mean, or for steps."""
         return Begin() if self._asks_mean and round == 1 else Shared(**self._average())
 
-    def sums(self, round: int) -> bool:  # noqa: ARG002 (never)
-        """Every answer has noise of its own and is seen by itself."""
-        return False
+    def sums(self, round: int) -> bool:
+        """Say whether answers are seen by themselves; the mean is only summed where its noise is shared."""
+        alone = adds_gradients if self._asks_mean and round == 1 else only_sums
+        return alone(self._recipe, self._facts)
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
-        """Average what came back; without any answer everything stays as it was."""
+        """Average what came back, or step against its sum; without any answer everything stays as it was."""
         if self._asks_mean and round == 1:
             self._centre = mean_of(replies, self._facts, "user")
             self._items = self._started()
+        elif SUM in replies:
+            taken = round - self._asks_mean - 1
+            self._items = after_sum(self._items, replies[SUM], taken, self._recipe, self._facts)
         elif replies:
             shape = self._items.shape
             found = {party: array_of(reply, "vectors", shape, party) for party, reply in replies.items()}

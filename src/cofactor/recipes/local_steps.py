@@ -1,27 +1,33 @@
 """What parties of `VerticalMF` and `HorizontalMF` have in common: ratings made ready, and private steps."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.data.grouping import Grouped
-from cofactor.federation.door import COORDINATOR
+from cofactor.federation.door import COORDINATOR, OVERFLOW, SUM
 from cofactor.federation.halves import Facts, Home, array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import sum_of_records
 from cofactor.privacy.budget import Unit
 from cofactor.privacy.events import Bound
-from cofactor.privacy.mechanisms import Gaussian
+from cofactor.privacy.fixed_point import FixedPoint
+from cofactor.privacy.mechanisms import Gaussian, Skellam
 from cofactor.privacy.schedule import Release
 from cofactor.privacy.trimming import trimmed
 from cofactor.recipes.private_descent import PrivateDescent
+from cofactor.recipes.shared_vectors import Total, Totals, Weighted
 from cofactor.recipes.steps import Steps
 
 MEAN = "the mean rating"
 """What the release of the mean is called in ledgers and plans."""
+_MEAN_STEPS = 2**9
+"""Whole numbers in half of the scale, where the mean is summed as one."""
+_GRAIN = 2.0**-20
+"""What 1 stands for where vectors are summed as whole numbers: far finer than their noise."""
 
 
 def prepared(home: Home, most_ratings: int | None) -> Grouped:
@@ -100,10 +106,12 @@ def take(
     rate_users: Any,
     rate_items: Any,
     sampling: float,
+    weight: int | None = None,
 ) -> NDArray[Any]:
     """Take steps and let out what they made: the users' vectors if these move, else the items'.
 
-    They are charged beforehand: what the ledger refuses is never made.
+    They are charged beforehand: what the ledger refuses is never made. With a weight, what they made is
+    multiplied by it and becomes whole numbers, for a sum of all parties.
     """
     door, release, both = home.door, release_of(home, what), rate_users is not None
     mechanism = None if release is None else _gaussian(release)
@@ -119,43 +127,111 @@ def take(
             sampling=sampling if release is None and sampling != 1 else None,
             **label,
         )
-        return descent.users if both else descent.items
+        vectors = descent.users if both else descent.items
+        return (
+            vectors
+            if weight is None
+            else np.rint(weight * vectors.astype(np.float64) / _GRAIN).astype(np.int64)
+        )
 
+    # No vector is longer than the radius, and the weights of all parties are users or items.
+    largest = None if weight is None else math.ceil(_total_weight(home.facts) * descent.radius / _GRAIN)
     event = descent.event(mechanism, both, door.random, **label)
-    return door.unprotected(make()) if event is None else door.made(event.times(steps), make)
+    if event is None:
+        return door.unprotected(make(), largest_sum=largest)
+    return door.made(event.times(steps), make, largest_sum=largest)
 
 
-def released_total(home: Home, ratings: Grouped, unit: Unit) -> NDArray[Any]:
-    """Let out the sum of all ratings, or of all users' means, less the middle of the scale."""
+def weight_of(home: Home) -> int:
+    """Return how much a party's vectors count in an average: as many users, or items, as it has."""
+    facts, place = home.facts, home.facts.place(home.party.name)
+    return facts.items[place] if facts.split == "vertical" else facts.users[place]
+
+
+def weighted(home: Home, vectors: NDArray[Any]) -> Weighted:
+    """Return the answer to a sum of vectors, with the weight that they were multiplied by."""
+    weight = np.array([weight_of(home)], np.int64)
+    return Weighted(vectors=vectors, weight=home.door.public(weight, largest_sum=_total_weight(home.facts)))
+
+
+def averaged(total: Weighted, shape: Sequence[int]) -> NDArray[np.float32]:
+    """Return the average of the vectors that were summed with their weights."""
+    vectors, weight = array_of(total, "vectors", shape, SUM), array_of(total, "weight", (1,), SUM)
+    return np.asarray(vectors * (_GRAIN / max(int(weight[0]), 1)), np.float32)
+
+
+def _total_weight(facts: Facts) -> int:
+    return facts.item_count if facts.split == "vertical" else facts.user_count
+
+
+def released_total(home: Home, ratings: Grouped, unit: Unit, *, summed: bool) -> Total | Totals:
+    """Let out the sum of all ratings, or of all users' means, less the middle of the scale.
+
+    Where it is `summed` with those of other parties, in whole numbers, they share its noise.
+    """
     values = (ratings.values.astype(np.float64) - _middle(home.facts))[:, None]
     if unit == "user":
         rated = ratings.sizes > 0
         values = np.add.reduceat(values, ratings.ptr[:-1][rated]) / ratings.sizes[rated, None]
+    if summed:
+        return _shared_total(home, values, unit)
     release = release_of(home, MEAN)
     if release is None:
-        return home.door.unprotected(values.sum(axis=0))
+        return Total(total=home.door.unprotected(values.sum(axis=0)))
     bounded = sum_of_records(values, limit=release.bound.size, unit=unit)
-    return home.door.release(release.mechanism, bounded, what=MEAN)
+    return Total(total=home.door.release(release.mechanism, bounded, what=MEAN))
 
 
-def mean_release(facts: Facts, unit: Unit, steps: Steps) -> Release:
-    """Return the release of the mean, with about its share of the budget."""
+def _shared_total(home: Home, values: NDArray[np.float64], unit: Unit) -> Totals:
+    """Let out the sum in whole numbers, and how many ratings or users it is of."""
+    door, facts, release = home.door, home.facts, release_of(home, MEAN)
+    bounded = _points(facts).total(values, limit=_half(facts), random=door.random, unit=unit)
+    own, in_all = _count(facts, unit, home.party.name), sum(_count(facts, unit, p) for p in facts.parties)
+    most = in_all * math.ceil(bounded.bound.size)
+    if release is None:
+        total = door.unprotected(bounded.value, largest_sum=most)
+    else:
+        assert isinstance(release.mechanism, Skellam)
+        total = door.share(release.mechanism, bounded, what=MEAN, largest_sum=most)
+    return Totals(total=total, count=door.public(np.array([own], np.int64), largest_sum=in_all))
+
+
+def mean_release(facts: Facts, unit: Unit, steps: Steps, *, summed: bool = False) -> Release:
+    """Return the release of the mean, with about its share of the budget; summed, parties share its noise."""
+    multiplier = 1 / (steps.sampling * math.sqrt(steps.mean_share * steps.total))
+    size = float(_points(facts).whole_limit(_half(facts), 1)) if summed else _half(facts)
     return Release(
         what=MEAN,
-        mechanism=Gaussian(noise_multiplier=1 / (steps.sampling * math.sqrt(steps.mean_share * steps.total))),
-        bound=Bound(size=(facts.scale.high - facts.scale.low) / 2, norm="l2", unit=unit),
+        mechanism=Skellam(noise_multiplier=multiplier) if summed else Gaussian(noise_multiplier=multiplier),
+        bound=Bound(size=size, norm="l2", unit=unit),
         dimension=1,
         rounds=1,
+        slack=OVERFLOW if summed else None,
     )
 
 
 def mean_of(replies: Mapping[str, Message], facts: Facts, unit: Unit) -> float:
     """Return the mean rating, or the mean of the users' means, that the parties' sums tell."""
-    counts = facts.ratings if unit == "rating" else facts.users
-    totals = [float(array_of(reply, "total", (1,), party)[0]) for party, reply in replies.items()]
-    count = sum(counts[facts.place(party)] for party in replies)
-    mean = _middle(facts) + sum(totals) / max(count, 1)
-    return float(np.clip(mean, facts.scale.low, facts.scale.high))
+    if SUM in replies:
+        total = float(array_of(replies[SUM], "total", (1,), SUM)[0]) * _points(facts).step
+        count = int(array_of(replies[SUM], "count", (1,), SUM)[0])
+    else:
+        total = sum(float(array_of(reply, "total", (1,), party)[0]) for party, reply in replies.items())
+        count = sum(_count(facts, unit, party) for party in replies)
+    return float(np.clip(_middle(facts) + total / max(count, 1), facts.scale.low, facts.scale.high))
+
+
+def _count(facts: Facts, unit: Unit, party: str) -> int:
+    return (facts.ratings if unit == "rating" else facts.users)[facts.place(party)]
+
+
+def _points(facts: Facts) -> FixedPoint:
+    """Return how a sum of ratings becomes a whole number."""
+    return FixedPoint(step=_half(facts) / _MEAN_STEPS)
+
+
+def _half(facts: Facts) -> float:
+    return (facts.scale.high - facts.scale.low) / 2
 
 
 def _gaussian(release: Release) -> Gaussian:

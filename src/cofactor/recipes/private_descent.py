@@ -6,6 +6,7 @@ nothing but the vectors after the last step leaves, yet the event pays for those
 """
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from cofactor.factors.simd import Table, cells, new_table
 from cofactor.factors.whole_rows import step_size, whole_cells
 from cofactor.privacy import noise
 from cofactor.privacy.budget import UNITS, Unit
-from cofactor.privacy.events import Event
+from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.mechanisms import Gaussian, SampledGaussian
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
 from cofactor.recipes.clipping import Clipping, EmbeddingClipping, GradientClipping, Reach, reach, within
@@ -53,6 +54,19 @@ class Gradients(NamedTuple):
     users: NDArray[np.float64] | None
     """None if user vectors stay as they are."""
     items: NDArray[np.float64]
+
+
+class WholeSums(NamedTuple):
+    """Sums of gradients in whole grains, a row for each user and item, and the most that one unit adds."""
+
+    users: NDArray[np.int64] | None
+    """None if user vectors stay as they are."""
+    items: NDArray[np.int64]
+    bound: Bound
+    """Of both together, in grains."""
+    user_grain: float
+    """What 1 stands for in the sums for users; that for items may differ."""
+    item_grain: float
 
 
 class Grid(NamedTuple):
@@ -187,6 +201,22 @@ class PrivateDescent:
         users = np.zeros((count, self.factors))
         users[some] = whole_cells(sums.users)[:, : self.factors] * np.float64(grid.user_step)
         return Gradients(users, items)
+
+    def whole_sums(self, grain: float, *, both: bool) -> WholeSums:
+        """Return the sums of all bounded gradients, without any noise, in whole grains.
+
+        Every gradient is cut to whole grains towards zero before it is added, so that the bound holds in
+        grains, too. They must not leave as they are.
+        """
+        reach = self.reach(both=both)
+        grains = grain * (reach.users or 1.0), grain * reach.items
+        grid = Grid(*grains, np.float32(0), np.float32(0))
+        item_sums = new_table(self._items.size, self.factors)
+        sums = self._add_up(self._ratings, np.arange(self._users.size), grid, item_sums, both)
+        users = whole_cells(sums.users)[:, : self.factors].astype(np.int64) if both else None
+        items = whole_cells(sums.items)[:, : self.factors].astype(np.int64)
+        bound = replace(reach.bound, size=reach.bound.size / grain)
+        return WholeSums(users, items, bound, *grains)
 
     def event(
         self, mechanism: Gaussian | None, both: bool, random: Random, what: str, by: str, to: str

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.federation.messages import Message
 
 Array = NDArray[Any]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,6 +22,14 @@ class Total(Message):
     """A party's sum of all its ratings, less the middle of the scale, with noise."""
 
     total: Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Totals(Message):
+    """The same in whole numbers, for a sum, and how many ratings or users were added up."""
+
+    total: Integers
+    count: Integers
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,3 +55,22 @@ class Vectors(Message):
     """What a party's steps made of the shared vectors, or its own vectors at the end."""
 
     vectors: Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Gradients(Message):
+    """A party's gradients of the shared vectors, in whole grains, for a sum."""
+
+    gradients: Integers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Weighted(Message):
+    """Vectors that a party's steps have made, in whole grains and times its weight, for a sum."""
+
+    vectors: Integers
+    weight: Integers
+
+
+SHARED_VECTORS = (Begin, Total, Totals, Shared, Finished, Vectors, Gradients, Weighted)
+"""All of them."""

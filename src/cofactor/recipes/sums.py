@@ -1,20 +1,27 @@
 """How the answers of all parties to one question are added up, and how much noise each must add for that."""
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from fractions import Fraction
 
+from cofactor.config import fraction, not_negative, plain_numbers
+from cofactor.crypto.neighbours import Neighbourhood
+from cofactor.errors import ConfigError
 from cofactor.privacy.guarantee import Assumption
+from cofactor.privacy.layers import Layers
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlainSum:
     """The coordinator sees every answer, so every party adds all the noise that protects it."""
 
-    only_sums: ClassVar[bool] = False
+    def layers(self, parties: int) -> Layers | None:  # noqa: ARG002
+        """Return how the noise is divided among so many parties: not at all."""
+        return None
 
-    def share(self, parties: int) -> float:  # noqa: ARG002
-        """Return the part of the noise, as a variance, that each party adds."""
-        return 1.0
+    def neighbourhood(self, parties: int) -> Neighbourhood | None:  # noqa: ARG002
+        """Return who helps whom: nobody needs help."""
+        return None
 
     def assumptions(self, parties: int) -> tuple[Assumption, ...]:  # noqa: ARG002
         """Return what the guarantee rests on besides the noise."""
@@ -26,43 +33,139 @@ class PlainSum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdealSum:
-    """Nobody sees more than the sum of all answers, so the parties share the noise: a simulation.
+class _OnlySums:
+    """Nobody sees more than the sum, so that the parties share the noise, sized for the honest survivors.
 
-    It stands for a secure sum, and shows what one would give. Nothing here hides the answers from whoever
-    runs the process, so a guarantee that needs it does not hold.
-
-    A party knows its own answer and its own noise: what is left when it takes both off must still have all
-    the noise. It has, where each of s parties adds 1 / (s - 1) of it.
+    A party knows its own noise, and at least one party is always taken to collude: what is left when its part
+    is taken off must still have all the noise. Alone, a party adds all of it.
     """
 
-    only_sums: ClassVar[bool] = True
+    dropout: float = 0.0
+    """The largest part of the parties that may drop out of a round. If more do, nothing is opened."""
+    colluding: float = 0.0
+    """The part of the parties that may tell the coordinator all they know; at least one party always may."""
 
-    def share(self, parties: int) -> float:
-        """Return the part of the noise, as a variance, that each party adds."""
-        return 1.0 / max(parties - 1, 1)
+    def __post_init__(self) -> None:
+        plain_numbers(self)
+        for name in ("dropout", "colluding"):
+            not_negative(**{name: getattr(self, name)})
+            if getattr(self, name) != 0:
+                fraction(**{name: getattr(self, name)})
+        if self.dropout + self.colluding >= 1:
+            raise ConfigError(
+                "dropout and colluding together leave no honest party. Make one of them smaller."
+            )
+
+    def layers(self, parties: int) -> Layers | None:
+        """Return how the noise is divided among so many parties; None for a party that is alone."""
+        if parties < 2:
+            return None
+        # In fractions of the decimals that a user writes: 0.9 times 10 parties are 9 of them, not 10.
+        fewest = math.ceil((1 - Fraction(str(self.dropout))) * parties)
+        colluding = max(1, math.floor(Fraction(str(self.colluding)) * parties))
+        if colluding >= fewest:
+            raise ConfigError(
+                f"of {parties} parties {fewest} may be left, and {colluding} of them may collude: no noise "
+                "would protect. Find more parties, or allow fewer dropouts."
+            )
+        return Layers(parties=parties, fewest=fewest, colluding=colluding)
+
+    def _trusted(self, layers: Layers, hidden: str) -> tuple[Assumption, ...]:
+        some = "one of them colludes" if layers.colluding == 1 else f"{layers.colluding:,} of them collude"
+        return (
+            Assumption(what="nobody sees more of what is summed than the sum", met=hidden),
+            Assumption(
+                what=f"of {layers.parties:,} parties, at most {some} with the coordinator or each other",
+                met="it is taken on trust: whoever knows more parts of the noise is left with less than all "
+                "of it",
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdealSum(_OnlySums):
+    """A sum that is secure by decree: a simulation, for parties too many to play one by one.
+
+    It shows what a secure sum gives. Nothing here hides the answers from whoever runs the process, so a
+    guarantee that needs it does not hold.
+    """
+
+    def neighbourhood(self, parties: int) -> Neighbourhood | None:  # noqa: ARG002
+        """Return who helps whom: nobody does, everything lies open."""
+        return None
 
     def assumptions(self, parties: int) -> tuple[Assumption, ...]:
         """Return what the guarantee rests on besides the noise."""
-        if parties < 3:
+        layers = self.layers(parties)
+        if layers is None or _adds_all(layers):
             return ()
-        return (
-            Assumption(
-                what="nobody sees more of the messages about users than their sum",
-                met="that is only simulated here",
-            ),
-            Assumption(
-                what="no two parties pool what they know, with or without the coordinator",
-                met="it is taken on trust: two together know two shares of the noise, so that less than all "
-                "of it is left",
-            ),
-        )
+        return self._trusted(layers, "that is only simulated here")
 
     def why_not(self, parties: int) -> tuple[str, ...]:
         """Return why a guarantee does not hold: with two parties every party adds all the noise anyway."""
-        if parties < 3:
+        layers = self.layers(parties)
+        if layers is None or _adds_all(layers):
             return ()
         return (
-            "Messages about users had only a share of the noise each and were added up in plain sight: "
-            "IdealSum simulates a secure sum.",
+            "Messages had only a share of the noise and were added up in plain sight: IdealSum simulates "
+            "a secure sum.",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureSum(_OnlySums):
+    """Masks hide every answer, and cancel in the sum, also of those who are left when others drop out.
+
+    The protocol is that of Bonawitz et al. (2017) with the neighbourhoods of Bell et al. (2020).
+    """
+
+    dropout: float = 0.2
+    """The largest part of the parties that may drop out of a round. If more do, nothing is opened."""
+    colluding: float = 0.1
+    """The part of the parties that may tell the coordinator all they know; at least one party always may."""
+
+    def neighbourhood(self, parties: int) -> Neighbourhood | None:
+        """Return who helps whom, among so many parties."""
+        layers = self.layers(parties)
+        if layers is None:
+            return None
+        # Of two parties each knows what the other adds, masked or not; masks keep it from the coordinator.
+        colluding = layers.colluding if parties > 2 else 0
+        return Neighbourhood.of(parties, dropout=self.dropout, colluding=(colluding + 0.5) / parties)
+
+    def assumptions(self, parties: int) -> tuple[Assumption, ...]:
+        """Return what the guarantee rests on besides the noise."""
+        layers, near = self.layers(parties), self.neighbourhood(parties)
+        if layers is None or near is None:
+            return ()
+        server = "also against a coordinator that lies" if near.active else _CURIOUS
+        return (
+            *self._trusted(layers, f"masks hide each party's part, {server}"),
+            Assumption(
+                what="every party knows the public keys of the others beforehand",
+                met="keys of this session were handed out in this process; parties on machines of their own "
+                "must compare theirs by another way",
+            ),
+        )
+
+    def why_not(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
+        """Return why a guarantee does not hold: it does."""
+        return ()
+
+
+AnySum = PlainSum | IdealSum | SecureSum
+
+_CURIOUS = (
+    "against a coordinator that is curious but follows the protocol: with so many dropouts allowed, one that "
+    "lies about who is left could see single parts"
+)
+
+
+def own_share(aggregate: AnySum, parties: int) -> float:
+    """Return the part of the noise, as a variance, that a party adds itself and that is never taken off."""
+    layers = aggregate.layers(parties)
+    return 1.0 if layers is None else min(1.0, layers.remaining(layers.parties, 1.0))
+
+
+def _adds_all(layers: Layers) -> bool:
+    return layers.parties - layers.colluding == 1

@@ -16,6 +16,7 @@ from cofactor.recipes.taste_items import KnownItems
 from cofactor.recipes.taste_letters import TasteBegin, TasteDirections, TasteTotal
 from cofactor.recipes.taste_message import Directions
 from cofactor.recipes.taste_public import public_model
+from cofactor.recipes.taste_shares import Shares
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -27,12 +28,12 @@ class TasteCoordinator:
 
     rounds = 2
 
-    def __init__(self, facts: Facts, *, width: int, only_sums: bool, publish: bool) -> None:
+    def __init__(self, facts: Facts, *, width: int, shares: Shares | None, publish: bool) -> None:
         """Take what is public.
 
-        A direction has `width` numbers. With `only_sums` nobody sees single messages about users.
+        A direction has `width` numbers. With `shares` nobody sees single messages about users.
         """
-        self._facts, self._width, self._only_sums, self._publish = facts, width, only_sums, publish
+        self._facts, self._width, self._shares, self._publish = facts, width, shares, publish
         self._known: Arrays = {}
         self._total: Arrays = {}
 
@@ -42,7 +43,7 @@ class TasteCoordinator:
 
     def sums(self, round: int) -> bool:
         """Say whether only the sum of the answers is wanted."""
-        return round == 2 and self._only_sums
+        return round == 2 and self._shares is not None
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Take in what the parties have released."""
@@ -108,12 +109,14 @@ class TasteCoordinator:
 
     def _added(self, replies: Mapping[str, Message]) -> Arrays:
         """Add up what the parties told about users; if nobody told anything, everybody stays alone."""
+        if SUM in replies and self._shares is not None:
+            return self._shares.opened(replies[SUM], self._facts, self._width)
         facts = self._facts
         total, variance = np.zeros((facts.user_count, 2 * self._width)), 0.0
         for party, reply in replies.items():
             total += array_of(reply, "sums", total.shape, party)
             variance += _variance(reply, party)
-        answered = [SUM in replies or party in replies for party in facts.parties]
+        answered = [party in replies for party in facts.parties]
         return {"total": total, "variance": np.array([variance]), "answered": np.array(answered)}
 
     def _described(self) -> dict[str, Any]:

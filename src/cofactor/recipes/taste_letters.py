@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from cofactor.federation.messages import Message
 from cofactor.recipes.taste_items import Matrix, Vector
 
+Integers = NDArray[np.int64]
+
 ITEM_SUMS, USER_MESSAGES = "item sums", "messages about users"
 
 
@@ -46,6 +48,22 @@ class TasteSums(Message):
     sums: Matrix
     variance: Vector
     """Variance of the noise on a number: public. Added up, it is that of the sum."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TasteShares(Message):
+    """Round 2, from a party whose message is only summed: whole grains, with a part of the noise.
+
+    The rest is public, with a place for each party: added up, it tells of all who are in the sum.
+    """
+
+    sums: Integers
+    answered: Integers
+    """1 at the party's own place."""
+    shared: Integers
+    """At its place, the variance of the noise of the whole sum, in grains, of which it adds a part."""
+    alone: Integers
+    """The same for a party that adds all of that noise itself."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,9 +6,10 @@ items of t_j and of e_ij t_j. A rating changes its own term, and no other.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
 from cofactor.data.grouping import Index, Offsets
@@ -55,10 +56,19 @@ class Directions:
         return cls(rows / scale, scale)
 
 
-def user_messages(ratings: Ratings, units: Units, mean: float, bias: Vector, directions: Matrix) -> Bounded:
+def user_messages(
+    ratings: Ratings,
+    units: Units,
+    mean: float,
+    bias: Vector,
+    directions: Matrix,
+    *,
+    grain: float | None = None,
+) -> Bounded:
     """Return a party's message about each user, bounded whatever mean, biases and directions it was given.
 
-    `bias` and `directions` have one row for each of the party's items.
+    `bias` and `directions` have one row for each of the party's items. With a grain each rating's term is cut
+    to whole grains, towards zero, before it is added: whole numbers come back, and the bound is in grains.
     """
     if bias.shape != (ratings.item_count,) or len(directions) != ratings.item_count:
         raise DataError("a message about users needs a bias and a direction for each of the party's items.")
@@ -67,7 +77,15 @@ def user_messages(ratings: Ratings, units: Units, mean: float, bias: Vector, dir
     # Whoever sent the directions is not trusted to have kept them short.
     exact = directions.astype(np.float64)
     rows = exact / np.maximum(np.linalg.norm(exact, axis=1), 1.0)[:, None]
-    return Bounded(value=_user_sums(grouped.ptr, grouped.index, surprises, rows), bound=MESSAGE_BOUND)
+    if grain is None:
+        return Bounded(value=_user_sums(grouped.ptr, grouped.index, surprises, rows), bound=MESSAGE_BOUND)
+    whole = _whole_user_sums(grouped.ptr, grouped.index, surprises, rows, 1 / grain)
+    return Bounded(value=whole, bound=in_grains(grain))
+
+
+def in_grains(grain: float) -> Bound:
+    """Return the bound of messages in whole grains."""
+    return replace(MESSAGE_BOUND, size=MESSAGE_BOUND.size / grain)
 
 
 def parts(messages: Matrix) -> tuple[Matrix, Matrix]:
@@ -87,4 +105,20 @@ def _user_sums(ptr: Offsets, index: Index, surprises: Vector, rows: Matrix) -> M
             for k in range(width):
                 sums[user, k] += COUNT_WEIGHT * row[k]
                 sums[user, width + k] += surprise * row[k]
+    return sums
+
+
+@kernel
+def _whole_user_sums(
+    ptr: Offsets, index: Index, surprises: Vector, rows: Matrix, per_grain: float
+) -> NDArray[np.int64]:
+    """Add up the same, each term cut to whole grains."""
+    width = rows.shape[1]
+    sums = np.zeros((ptr.size - 1, 2 * width), np.int64)
+    for user in range(ptr.size - 1):
+        for position in range(ptr[user], ptr[user + 1]):
+            row, surprise = rows[index[position]], surprises[position]
+            for k in range(width):
+                sums[user, k] += int(COUNT_WEIGHT * row[k] * per_grain)
+                sums[user, width + k] += int(surprise * row[k] * per_grain)
     return sums

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cofactor.data.ratings import Ratings
 from cofactor.errors import RunError
@@ -15,7 +17,7 @@ from cofactor.federation.door import COORDINATOR
 from cofactor.federation.halves import Home, State, array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import Bounded
-from cofactor.privacy.mechanisms import Gaussian
+from cofactor.privacy.mechanisms import Skellam
 from cofactor.recipes.taste_home import fit_at_home
 from cofactor.recipes.taste_items import KnownItems, Matrix, Units, Vector, item_sums
 from cofactor.recipes.taste_letters import (
@@ -24,31 +26,32 @@ from cofactor.recipes.taste_letters import (
     TasteBegin,
     TasteDirections,
     TasteItems,
+    TasteShares,
     TasteSums,
     TasteTotal,
 )
 from cofactor.recipes.taste_likelihood import Moments, told_by_others
 from cofactor.recipes.taste_message import Directions, user_messages
+from cofactor.recipes.taste_shares import Shares
 
 
 class TasteParticipant:
     """Tells about items, then about users, then listens."""
 
-    def __init__(self, home: Home, *, width: int, share: float, bayes: Bayes) -> None:
+    def __init__(self, home: Home, *, width: int, shares: Shares | None, bayes: Bayes) -> None:
         """Take the party's data.
 
-        A direction has `width` numbers; `share` is the party's part of the noise on messages about users.
+        A direction has `width` numbers. With `shares` messages about users are only summed.
         """
-        self._home, self._width, self._bayes = home, width, bayes
-        # A party that asks for more noise than the others cannot count on theirs: it adds all of its own.
-        self._share = share if home.party.budget is None else 1.0
+        self._home, self._width, self._bayes, self._shares = home, width, bayes, shares
         own = home.party.ratings
         self._ratings = Ratings(
             own.by_user, user_ids=own.user_ids, item_ids=own.item_ids, scale=home.facts.scale
         )
         self._units = Units.of(home.facts.scale)
-        self._sent: Matrix | None = None
+        self._sent: NDArray[Any] | None = None
         self._variance = 0.0
+        self._secrets = np.zeros((0, 32), np.uint8)
 
     def handle(self, round: int, message: Message) -> Message:
         """Answer with what may be known about the party's items, or about its users."""
@@ -74,36 +77,66 @@ class TasteParticipant:
 
     def state(self) -> State:
         """Return the party's own noisy message, which it takes off the sum in the end."""
-        return {} if self._sent is None else {"sent": self._sent, "variance": np.array(self._variance)}
+        if self._sent is None:
+            return {}
+        return {"sent": self._sent, "variance": np.array(self._variance), "secrets": self._secrets}
 
     def restore(self, state: State) -> None:
         """Go on from there."""
         if "sent" in state:
             self._sent, self._variance = np.asarray(state["sent"]), float(state["variance"])
+            self._secrets = np.asarray(state["secrets"])
 
     def _about_items(self) -> TasteItems:
-        sums, variance = self._released(item_sums(self._ratings, self._units), ITEM_SUMS, 1.0)
+        sums, variance = self._released(item_sums(self._ratings, self._units), ITEM_SUMS)
         features = self._home.party.features
         table = np.zeros((len(sums), 0)) if features is None else features.astype(np.float64)
         return TasteItems(sums=sums, variance=variance, features=self._home.door.public(table))
 
-    def _about_users(self, message: TasteDirections) -> TasteSums:
-        own = self._home.facts.items_of(self._home.party.name)
+    def _about_users(self, message: TasteDirections) -> TasteSums | TasteShares:
+        own, shares = self._home.facts.items_of(self._home.party.name), self._shares
         items, directions = _read(message, self._home, self._width)
-        bounded = user_messages(self._ratings, self._units, items.mean, items.bias[own], directions.rows[own])
-        self._sent, variance = self._released(bounded, USER_MESSAGES, self._share)
-        self._variance = float(variance[0])
-        return TasteSums(sums=self._sent, variance=variance)
+        bounded = user_messages(
+            self._ratings,
+            self._units,
+            items.mean,
+            items.bias[own],
+            directions.rows[own],
+            grain=None if shares is None else shares.grain,
+        )
+        if shares is None:
+            self._sent, variance = self._released(bounded, USER_MESSAGES)
+            self._variance = float(variance[0])
+            return TasteSums(sums=self._sent, variance=variance)
+        mechanism = self._mechanism(USER_MESSAGES)
+        assert isinstance(mechanism, Skellam | None)
+        answer = shares.answer(self._home, bounded, mechanism)
+        self._sent, self._variance = answer.sums, float(answer.shared.sum())
+        secrets = b"".join(self._home.door.extra_secrets)
+        self._secrets = np.frombuffer(secrets, np.uint8).reshape(-1, 32)
+        return answer
 
-    def _released(self, bounded: Bounded, what: str, share: float) -> tuple[Matrix, Vector]:
+    def _released(self, bounded: Bounded, what: str) -> tuple[Matrix, Vector]:
         """Let a bounded value out with its noise, and say how much that was."""
-        door, schedule = self._home.door, self._home.schedule
-        if schedule is None:
+        door, mechanism = self._home.door, self._mechanism(what)
+        if mechanism is None:
             return door.unprotected(bounded.value), door.public(np.zeros(1))
-        mechanism = next(release.mechanism for release in schedule.releases if release.what == what)
-        assert isinstance(mechanism, Gaussian)
-        noisy = door.release(mechanism, bounded, what=what, share=share)
-        return noisy, door.public(np.array([share * mechanism.noise_size(bounded.bound) ** 2]))
+        noisy = door.release(mechanism, bounded, what=what)
+        return noisy, door.public(np.array([mechanism.noise_size(bounded.bound) ** 2]))
+
+    def _mechanism(self, what: str) -> Any:
+        schedule = self._home.schedule
+        if schedule is None:
+            return None
+        return next(release.mechanism for release in schedule.releases if release.what == what)
+
+    def _own_part(self, count: int) -> tuple[NDArray[Any], float]:
+        """Return what the party itself has left in a sum of so many messages, and its noise's variance."""
+        assert self._sent is not None
+        if self._shares is None:
+            return self._sent, self._variance
+        part = self._shares.own_part(self._sent, self._variance, count, self._secrets)
+        return part, self._shares.left(count, self._variance) * self._shares.grain**2
 
     def _listener(self, message: TasteTotal) -> Callable[[float], Told]:
         """Return what the others tell, for any mismatch: the sum, with the party's own part taken off."""
@@ -114,7 +147,8 @@ class TasteParticipant:
         variance = float(array_of(message, "variance", (1,), COORDINATOR)[0])
         answered = array_of(message, "answered", (parties,), COORDINATOR)
         if self._sent is not None and answered[home.facts.place(home.party.name)]:
-            others, variance = others - self._sent, variance - self._variance
+            own, noise = self._own_part(int(answered.sum()))
+            others, variance = others - own, variance - noise
         known = Known.of(self._ratings, home.party.features, self._bayes.factors)
         described = known.elsewhere(items.features, items.popularity, items.bias)
         moments = Moments.of(directions.rows, items.weights, described)

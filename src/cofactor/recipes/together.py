@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from cofactor.config import as_table
+from cofactor.crypto.keys import Identity
 from cofactor.errors import ConfigError, Refused
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
-from cofactor.federation.door import Door, release_of
+from cofactor.federation.door import release_of
 from cofactor.federation.drive import Round, Session, drive, farewell
 from cofactor.federation.federation import Federation
-from cofactor.federation.halves import Facts, Home, Promise, Recipe, shared_units
+from cofactor.federation.halves import Facts, Promise, Recipe, shared_units
 from cofactor.federation.host import Host
 from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
 from cofactor.federation.session import alone_in, begun, tell, terms_of, told_before
@@ -27,7 +28,8 @@ from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Schedule
 from cofactor.progress import Listener, Progress, nobody
-from cofactor.randomness import InsecureRandom, Random, SecureRandom
+from cofactor.randomness import Random, SecureRandom
+from cofactor.recipes.hosts import host_of, noise_beside_own, own_random, summing_of
 
 VANILLA = (
     "Not private: the parties kept their ratings at home, but what they sent of their models had no noise, "
@@ -70,11 +72,28 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
     _check_unit(settled, budget)
     terms = terms_of(settled, budget, federation, training.seed)
     session = begun(training.folder, terms, settled.messages)
+    identities = {party.name: Identity.generate() for party in federation.parties}
+    session = replace(
+        session, summing=summing_of(settled, facts, {name: key.public for name, key in identities.items()})
+    )
     schedules = {} if budget is None else _schedules(settled, federation, budget)
     ledgers = {} if budget is None else _ledgers(federation, budget, schedules, session.name, training)
     coordinator = settled.coordinator(facts, training.seed)
+    loudest = noise_beside_own(settled, federation, schedules)
     hosts = {
-        party.name: _host(settled, party.name, federation, schedules, ledgers, session, training)
+        party.name: host_of(
+            settled,
+            party,
+            facts,
+            session,
+            schedule=schedules.get(party.name),
+            ledger=ledgers.get(party.name),
+            random=own_random(training.random, facts.place(party.name)),
+            identity=identities[party.name],
+            loudest=loudest.get(party.name, 1.0),
+            seed=training.seed,
+            dropout=training.failures.devices,
+        )
         for party in federation.parties
     }
     events = told_before(training.folder)
@@ -158,42 +177,6 @@ def _ledgers(
         reserve(ledger, schedules[party.name], session)
         ledgers[party.name] = ledger
     return {party.name: ledgers[party.name] for party in federation.parties}
-
-
-def _host(
-    recipe: Recipe,
-    name: str,
-    federation: Federation,
-    schedules: Mapping[str, Schedule],
-    ledgers: Mapping[str, Ledger],
-    session: Session,
-    training: Training,
-) -> Host:
-    random = _own_random(training.random, federation.facts.place(name))
-    party = federation.party(name)
-    door = Door(
-        schedule=schedules.get(name),
-        party=name,
-        ledger=ledgers.get(name),
-        random=random,
-        run=session.name,
-        shares=party.budget is None,
-    )
-    home = Home(
-        party=party,
-        facts=federation.facts,
-        schedule=schedules.get(name),
-        door=door,
-        seed=training.seed,
-    )
-    file = None if session.folder is None else session.folder / f"{name}.npz"
-    participant = recipe.participant(home)
-    return Host(participant, door, session=session.name, kinds=recipe.messages, file=file)
-
-
-def _own_random(random: Random, place: int) -> Random:
-    """Give each party a sequence of its own, so that repeatable noise does not depend on whose turn it is."""
-    return InsecureRandom(random.seed * 1000 + place) if isinstance(random, InsecureRandom) else random
 
 
 def _loosest(

@@ -81,9 +81,12 @@ class UsualSteps:
         )
 
     @classmethod
-    def for_items(cls, facts: Facts, noise: float) -> "UsualSteps":
-        """Choose for items alone, protecting users; the first factor is a bias."""
-        in_all = noise * math.sqrt(len(facts.parties))
+    def for_items(cls, facts: Facts, noise: float, noises: float) -> "UsualSteps":
+        """Choose for items alone, protecting users; the first factor is a bias.
+
+        A sum over all parties has `noises` times the noise of one, as a variance.
+        """
+        in_all = noise * math.sqrt(noises)
         way = _over(_USER_WALK / USER_LIMIT, in_all)
         each = math.sqrt(facts.rating_count / facts.user_count)
         largest = _USER_CURVATURE * each / (facts.user_count * USER_LIMIT)

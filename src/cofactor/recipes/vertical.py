@@ -4,18 +4,31 @@ User and item vectors are released with noise in every local step, so that both 
 predicts for its own users does better with `VerticalTaste`, which uses raw ratings at home.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from cofactor.config import plain_numbers, whole
+from cofactor.errors import Refused
 from cofactor.federation.halves import Facts, Home, Promise, Split
 from cofactor.federation.messages import Message
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.schedule import Schedule
 from cofactor.recipes.clipping import EmbeddingClipping, GradientClipping
 from cofactor.recipes.local_steps import mean_release
-from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
+from cofactor.recipes.shared_vectors import SHARED_VECTORS
 from cofactor.recipes.steps import Steps, check_scale, check_settings, with_rate
+from cofactor.recipes.summed_steps import summed_release
+from cofactor.recipes.summing_mode import (
+    check_sum,
+    grain_of,
+    only_sums,
+    own_shares,
+    sum_assumptions,
+    sum_doubts,
+    sum_hints,
+    with_grain,
+)
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
 from cofactor.recipes.usual_steps import LIMIT, UsualSteps, mean_share, one_release
 from cofactor.recipes.vertical_halves import FINE_TUNING, STEPS, VerticalCoordinator, VerticalParticipant
 
@@ -29,7 +42,7 @@ class VerticalMF:
 
     split: ClassVar[Split] = "vertical"
     units: ClassVar[tuple[Unit, ...]] = ("rating", "user")
-    messages: ClassVar[tuple[type[Message], ...]] = (Begin, Total, Shared, Finished, Vectors)
+    messages: ClassVar[tuple[type[Message], ...]] = SHARED_VECTORS
 
     factors: int | None = None
     """Length of each user's and item's vector."""
@@ -58,10 +71,16 @@ class VerticalMF:
     """Steps at the end in which only item vectors move: kappa in the paper."""
     alone: bool = False
     """Whether parties never hear of each other: what cooperation is measured against."""
+    aggregate: PlainSum | IdealSum | SecureSum = field(default_factory=PlainSum)
+    """How the parties' answers about users are added up. Where only sums are seen and a round has one step,
+    the parties' noise on them adds up to that of one; item vectors always have all of their party's."""
+    grain: float | None = None
+    """What 1 stands for where gradients are summed as whole numbers."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
         check_settings(self)
+        check_sum(self)
         whole(fine_tuning=self.fine_tuning or None)
 
     @classmethod
@@ -88,6 +107,8 @@ class VerticalMF:
         check_scale(self, facts)
         noise = 0.0 if budget is None else one_release(budget, facts)
         by_user = budget is not None and budget.unit == "user"
+        if only_sums(self, facts) and (by_user or self.alone):
+            raise Refused(_NOT_FOR_SUMS)
         few = self.most_ratings or (10 if len(facts.parties) == 1 else 5)
         steps = Steps.chosen(
             self,
@@ -96,21 +117,24 @@ class VerticalMF:
             mean_share=mean_share(facts, noise, facts.rating_count),
             most_ratings=few if by_user else None,
         )
-        return with_rate(self, steps, facts, budget)
+        return with_rate(with_grain(self, steps, facts, noise, both=True), steps, facts, budget)
 
     def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:
         """Return everything that a party will release; noise is relative."""
         steps, items = Steps.of(self), facts.items[facts.place(party)]
         numbers = (facts.user_count + items) * steps.factors
-        both = steps.reach(facts, unit, both=True)
-        releases = [steps.release(STEPS, both, numbers, times=steps.local_steps, rounds=steps.rounds)]
+        both, grain = steps.reach(facts, unit, both=True), grain_of(self, facts)
+        if grain is not None:
+            releases = [summed_release(STEPS, both, grain, numbers, steps.rounds)]
+        else:
+            releases = [steps.release(STEPS, both, numbers, times=steps.local_steps, rounds=steps.rounds)]
         if self.fine_tuning:
             alone = steps.reach(facts, unit, both=False)
             releases += [
                 steps.release(FINE_TUNING, alone, items * steps.factors, times=self.fine_tuning, rounds=1)
             ]
         if steps.asks_mean:
-            releases += [mean_release(facts, unit, steps)]
+            releases += [mean_release(facts, unit, steps, summed=grain is not None)]
         return Schedule(
             releases=tuple(releases),
             rounds=steps.rounds,
@@ -137,10 +161,22 @@ class VerticalMF:
                 "Who the users are, which items there are, and how many ratings each party has: public.",
                 "What a party shows to its own users.",
             ),
-            warnings=(*warnings, *two_parties(facts)),
+            assumptions=sum_assumptions(self, facts),
+            warnings=(*warnings, *two_parties(facts), *self.hints(facts)),
+            why_not=sum_doubts(self, facts),
+            shared=own_shares(self, facts, STEPS),
         )
 
+    def hints(self, facts: Facts) -> tuple[str, ...]:
+        """Return what whoever plans or runs it should know about its sums."""
+        return sum_hints(self, facts)
 
+
+_NOT_FOR_SUMS = (
+    "VerticalMF sums answers only where each rating is protected and parties hear of each other: a user has "
+    "ratings at all parties, so that she changes a sum by what all of them send, and shared noise would be "
+    'too little. Use unit "rating", or aggregate=PlainSum().'
+)
 _USER_VECTORS = (
     "A user vector that is released may not depend on that user, if users are the unit: such vectors carry "
     'next to nothing. Protect each rating instead (unit "rating"), or keep user vectors at home (horizontal).'

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors, seen_in
+from cofactor.federation.door import SUM
 from cofactor.federation.halves import Facts, Home, State, array_of, weighted_mean
 from cofactor.federation.messages import Message
 from cofactor.randomness import Seeds
@@ -19,11 +20,15 @@ from cofactor.recipes.local_steps import (
     released_total,
     take,
     unit_of,
+    weight_of,
+    weighted,
 )
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.private_descent import PrivateDescent
-from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Total, Vectors
+from cofactor.recipes.shared_vectors import Begin, Finished, Shared, Vectors
 from cofactor.recipes.steps import Steps
+from cofactor.recipes.summed_steps import after_sum, user_gradients
+from cofactor.recipes.summing_mode import adds_gradients, grain_of, only_sums
 
 if TYPE_CHECKING:
     from cofactor.recipes.vertical import VerticalMF
@@ -51,9 +56,14 @@ class VerticalParticipant:
     def handle(self, round: int, message: Message) -> Message:  # noqa: ARG002 (steps are counted, not rounds)
         """Take the local steps, or give the item vectors away at the end."""
         if isinstance(message, Begin):
-            return Total(total=released_total(self._home, self._ratings, unit_of(self._home)))
+            return released_total(
+                self._home,
+                self._ratings,
+                unit_of(self._home),
+                summed=adds_gradients(self._recipe, self._home.facts),
+            )
         if isinstance(message, Shared):
-            return Vectors(vectors=self._moved(self._with(message)))
+            return self._moved(self._with(message))
         if isinstance(message, Finished):
             return Vectors(vectors=self._fine_tuned(self._with(message)))
         raise RunError(f"{self._home.party.name}: did not expect {type(message).__name__} here.")
@@ -105,13 +115,16 @@ class VerticalParticipant:
     def _begun(self, users: NDArray[Any], items: NDArray[Any]) -> PrivateDescent:
         return descent_of(self._home, self._ratings, users, items, self._steps, self._centre)
 
-    def _moved(self, descent: PrivateDescent) -> NDArray[Any]:
+    def _moved(self, descent: PrivateDescent) -> Message:
         steps, facts = self._steps, self._home.facts
         rates = steps.rates(self._taken, self._taken + steps.local_steps)
+        self._taken += steps.local_steps
+        if (grain := grain_of(self._recipe, facts)) is not None:
+            return user_gradients(self._home, descent, STEPS, grain, rates[0])
         # A party sees its own part of the gradient for users, and the average makes it smaller still.
         faster = (facts.item_count / facts.items[facts.place(self._home.party.name)]) ** 0.5
-        self._taken += steps.local_steps
-        return take(
+        summed = only_sums(self._recipe, facts)
+        moved = take(
             self._home,
             descent,
             STEPS,
@@ -119,7 +132,9 @@ class VerticalParticipant:
             rate_users=rates * faster,
             rate_items=rates,
             sampling=steps.sampling,
+            weight=weight_of(self._home) if summed else None,
         )
+        return weighted(self._home, moved) if summed else Vectors(vectors=moved)
 
     def _fine_tuned(self, descent: PrivateDescent) -> NDArray[Any]:
         recipe, door = self._recipe, self._home.door
@@ -165,9 +180,12 @@ class VerticalCoordinator:
             return Begin()
         return self.last() if round == self.rounds else Shared(**self._average())
 
-    def sums(self, round: int) -> bool:  # noqa: ARG002 (never)
-        """Every answer has noise of its own and is seen by itself."""
-        return False
+    def sums(self, round: int) -> bool:
+        """Say whether answers are seen by themselves: item vectors always are."""
+        if round == self.rounds:
+            return False
+        alone = adds_gradients if self._asks_mean and round == 1 else only_sums
+        return alone(self._recipe, self._facts)
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Average what came back; without any answer everything stays as it was."""
@@ -176,6 +194,9 @@ class VerticalCoordinator:
             self._users = self._started()
         elif round == self.rounds:
             self._items = {party: self._checked(reply, party) for party, reply in replies.items()}
+        elif SUM in replies:
+            taken = round - self._asks_mean - 1
+            self._users = after_sum(self._users, replies[SUM], taken, self._recipe, self._facts)
         elif replies:
             shape = self._users.shape
             found = {party: array_of(reply, "vectors", shape, party) for party, reply in replies.items()}

@@ -10,14 +10,17 @@ from typing import ClassVar
 from cofactor.config import fraction, whole
 from cofactor.errors import ConfigError, Refused
 from cofactor.factors.bayes import Bayes
+from cofactor.federation.door import OVERFLOW
 from cofactor.federation.halves import Facts, Home, Promise, Split
 from cofactor.federation.messages import Message
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Bound
-from cofactor.privacy.mechanisms import Gaussian
+from cofactor.privacy.mechanisms import Gaussian, Skellam
 from cofactor.privacy.schedule import Release, Schedule
-from cofactor.recipes.sums import IdealSum, PlainSum
+from cofactor.recipes.summed_steps import grain_for
+from cofactor.recipes.summing_mode import check_sum
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
 from cofactor.recipes.taste_coordinator import TasteCoordinator
 from cofactor.recipes.taste_items import ITEM_BOUND
 from cofactor.recipes.taste_letters import (
@@ -26,11 +29,13 @@ from cofactor.recipes.taste_letters import (
     TasteBegin,
     TasteDirections,
     TasteItems,
+    TasteShares,
     TasteSums,
     TasteTotal,
 )
-from cofactor.recipes.taste_message import MESSAGE_BOUND
+from cofactor.recipes.taste_message import MESSAGE_BOUND, in_grains
 from cofactor.recipes.taste_participant import TasteParticipant
+from cofactor.recipes.taste_shares import Shares
 
 WHY_NOT_USERS = (
     "VerticalTaste protects single ratings. Noise that hides all ratings of a user at once also hides her "
@@ -49,8 +54,10 @@ class VerticalTaste:
     """In how many directions tastes are told, besides generosity."""
     item_share: float = 0.1
     """Share of the budget for the release about items; the messages about users have the rest."""
-    aggregate: PlainSum | IdealSum = field(default_factory=PlainSum)
-    """How messages about users are added up: whether each is seen, or, as a simulation, only their sum."""
+    aggregate: PlainSum | IdealSum | SecureSum = field(default_factory=PlainSum)
+    """How messages about users are added up: whether each is seen, or only their sum."""
+    grain: float | None = None
+    """What 1 stands for where messages about users are summed as whole numbers."""
     publish: bool = False
     """Whether to make a model that everyone may see, too; it predicts worse than the parties' own."""
     home: Bayes = field(default_factory=Bayes)
@@ -63,14 +70,14 @@ class VerticalTaste:
         TasteItems,
         TasteDirections,
         TasteSums,
+        TasteShares,
         TasteTotal,
     )
 
     def __post_init__(self) -> None:
         whole(directions=self.directions)
         fraction(item_share=self.item_share)
-        if not isinstance(self.aggregate, PlainSum | IdealSum):
-            raise ConfigError(f"aggregate must be PlainSum() or IdealSum(), got {self.aggregate!r}.")
+        check_sum(self)
         if not isinstance(self.home, Bayes):
             raise ConfigError(f"home must be Bayes(), got {self.home!r}.")
         if not isinstance(self.publish, bool):
@@ -80,8 +87,13 @@ class VerticalTaste:
         """Return the recipe with all choices made."""
         if budget is not None and budget.unit != "rating":
             raise Refused(WHY_NOT_USERS)
-        chosen = self.directions or directions_for(noise_per_rating(facts, budget), facts.features)
-        return replace(self, directions=min(chosen, facts.features + 2))
+        noise = noise_for(budget)
+        per_rating = noise * facts.user_count / max(facts.rating_count, 1)
+        chosen = self.directions or directions_for(per_rating, facts.features)
+        settled = replace(self, directions=min(chosen, facts.features + 2))
+        if self.aggregate.layers(len(facts.parties)) is None:
+            return settled
+        return replace(settled, grain=self.grain or grain_for(MESSAGE_BOUND.size, 1.5 * noise))
 
     @property
     def width(self) -> int:
@@ -93,22 +105,29 @@ class VerticalTaste:
         """Return a party's two releases; noise is relative."""
         if unit != "rating":
             raise Refused(WHY_NOT_USERS)
-        items = facts.items[facts.place(party)]
-        releases = (
-            _release(ITEM_SUMS, ITEM_BOUND, 2 * items, self.item_share),
-            _release(USER_MESSAGES, MESSAGE_BOUND, facts.user_count * 2 * self.width, 1 - self.item_share),
-        )
+        items, numbers = facts.items[facts.place(party)], facts.user_count * 2 * self.width
+        about_users = _release(USER_MESSAGES, MESSAGE_BOUND, numbers, 1 - self.item_share)
+        if self.shares(facts) is not None and self.grain is not None:
+            noise = Skellam(noise_multiplier=(1 - self.item_share) ** -0.5)
+            about_users = replace(about_users, mechanism=noise, bound=in_grains(self.grain), slack=OVERFLOW)
+        releases = (_release(ITEM_SUMS, ITEM_BOUND, 2 * items, self.item_share), about_users)
         return Schedule(releases=releases, rounds=2, parties=len(facts.parties), users=facts.user_count)
 
     def participant(self, home: Home) -> TasteParticipant:
         """Return the party's half."""
-        share = self.aggregate.share(len(home.facts.parties))
-        return TasteParticipant(home, width=self.width, share=share, bayes=self.home)
+        return TasteParticipant(home, width=self.width, shares=self.shares(home.facts), bayes=self.home)
 
     def coordinator(self, facts: Facts, seed: int) -> TasteCoordinator:  # noqa: ARG002
         """Return the coordinator's half; nothing in it is left to chance."""
-        only_sums = self.aggregate.only_sums
-        return TasteCoordinator(facts, width=self.width, only_sums=only_sums, publish=self.publish)
+        return TasteCoordinator(facts, width=self.width, shares=self.shares(facts), publish=self.publish)
+
+    def shares(self, facts: Facts) -> Shares | None:
+        """Return how messages about users are summed; None if each is seen. Only when settled."""
+        layers = self.aggregate.layers(len(facts.parties))
+        if layers is None:
+            return None
+        assert self.grain is not None
+        return Shares(self.grain, layers)
 
     def promise(self, facts: Facts, budget: Budget) -> Promise:  # noqa: ARG002
         """Return what the guarantee says besides its numbers."""
@@ -127,7 +146,7 @@ class VerticalTaste:
             assumptions=self.aggregate.assumptions(parties),
             warnings=_warnings(parties),
             why_not=self.aggregate.why_not(parties),
-            shared={USER_MESSAGES: self.aggregate.share(parties)},
+            shared={USER_MESSAGES: own_share(self.aggregate, parties)},
         )
 
 
@@ -153,14 +172,14 @@ def _release(what: str, bound: Bound, dimension: int, share: float) -> Release:
     )
 
 
-def noise_per_rating(facts: Facts, budget: Budget | None) -> float:
-    """Return the noise multiplier that the budget asks for, divided by the ratings of an average user."""
+def noise_for(budget: Budget | None) -> float:
+    """Return the noise multiplier that one release with the whole budget would need."""
     if budget is None:
         return 0.0
     once = Schedule(releases=(_release("everything", MESSAGE_BOUND, 1, 1.0),), rounds=1)
     mechanism = calibrated(once, budget).releases[0].mechanism
     assert isinstance(mechanism, Gaussian)
-    return mechanism.noise_multiplier * facts.user_count / max(facts.rating_count, 1)
+    return mechanism.noise_multiplier
 
 
 def _warnings(parties: int) -> tuple[str, ...]:

@@ -1,0 +1,102 @@
+"""What a party needs to take part: its door, its half of the recipe, and its end of the wire."""
+
+from collections.abc import Mapping
+
+from cofactor.crypto.keys import Identity
+from cofactor.federation.door import Door
+from cofactor.federation.drive import Session
+from cofactor.federation.federation import Federation
+from cofactor.federation.halves import Facts, Home, Recipe
+from cofactor.federation.host import Host
+from cofactor.federation.party import Party
+from cofactor.federation.summing import Summing
+from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.schedule import Schedule
+from cofactor.randomness import InsecureRandom, Random
+from cofactor.recipes.sums import AnySum, PlainSum
+
+
+def summing_of(recipe: Recipe, facts: Facts, roster: Mapping[str, bytes]) -> Summing | None:
+    """Return how sums are made by parties with these public keys; None if every answer is seen by itself."""
+    aggregate, count = aggregate_of(recipe), facts.summed
+    layers = aggregate.layers(count)
+    if layers is None:
+        return None
+    return Summing(
+        layers=None if facts.cohort else layers,
+        neighbourhood=None if facts.cohort else aggregate.neighbourhood(count),
+        roster=dict(roster),
+        goes_on=facts.split == "on-device",
+    )
+
+
+def aggregate_of(recipe: Recipe) -> AnySum:
+    """Return how a recipe adds up answers."""
+    found: AnySum = getattr(recipe, "aggregate", PlainSum())
+    return found
+
+
+def noise_beside_own(
+    recipe: Recipe, federation: Federation, schedules: Mapping[str, Schedule]
+) -> dict[str, float]:
+    """Return, by party, the most noise that any party adds to a sum, divided by its own, as variances.
+
+    Parties with a budget of their own add all of their noise, which is more than the others'. Sums must have
+    room for it.
+    """
+    layers = aggregate_of(recipe).layers(federation.facts.summed)
+    if layers is None or not schedules:
+        return {}
+    sizes = {name: _noise(schedule) ** 2 for name, schedule in schedules.items()}
+    plain = [sizes[party.name] for party in federation.parties if party.budget is None]
+    own = [sizes[party.name] for party in federation.parties if party.budget is not None]
+    shared = [size / (layers.fewest - layers.colluding) for size in plain]
+    return {name: max(shared + own) / size for name, size in sizes.items()}
+
+
+def host_of(
+    recipe: Recipe,
+    party: Party,
+    facts: Facts,
+    session: Session,
+    *,
+    schedule: Schedule | None,
+    ledger: Ledger | None,
+    random: Random,
+    identity: Identity,
+    loudest: float = 1.0,
+    seed: int = 0,
+    dropout: float = 0.0,
+) -> Host:
+    """Return a party's end of the wire."""
+    door = Door(
+        party=party.name,
+        ledger=ledger,
+        random=random,
+        run=session.name,
+        schedule=schedule,
+        layers=aggregate_of(recipe).layers(facts.summed),
+        loudest=loudest,
+        cohort=facts.cohort,
+        shares=party.budget is None,
+    )
+    home = Home(party=party, facts=facts, schedule=schedule, door=door, seed=seed, dropout=dropout)
+    return Host(
+        recipe.participant(home),
+        door,
+        session=session.name,
+        kinds=recipe.messages,
+        file=None if session.folder is None else session.folder / f"{party.name}.npz",
+        summing=session.summing,
+        identity=identity,
+    )
+
+
+def own_random(random: Random, place: int) -> Random:
+    """Give each party a sequence of its own, so that repeatable noise does not depend on whose turn it is."""
+    return InsecureRandom(random.seed * 1000 + place) if isinstance(random, InsecureRandom) else random
+
+
+def _noise(schedule: Schedule) -> float:
+    """Return how noisy a party is: all its releases are scaled alike."""
+    return float(getattr(schedule.releases[0].mechanism, "noise_multiplier", 1.0))

@@ -1,6 +1,6 @@
 """Errors of VerticalMF and HorizontalMF on real ratings: three splits, or one where parties fit much at home.
 
-    python -m benchmarks.federated_accuracy FOLDER [vertical|horizontal]
+    python -m benchmarks.federated_accuracy FOLDER [vertical|horizontal|sums]
 
 FOLDER holds ml-1m.zip. Prints test MSE, mean and spread over seeds, at delta 1e-6.
 """
@@ -16,12 +16,15 @@ from cofactor.data import partition
 from cofactor.data.files import read_ratings
 from cofactor.data.ratings import Ratings
 from cofactor.data.split import by_fraction
+from cofactor.factors.bayes import Bayes
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.privacy.budget import Budget
 from cofactor.recipes.alone import Alone
+from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.horizontal import HorizontalMF
+from cofactor.recipes.sums import PlainSum, SecureSum
 from cofactor.recipes.train import train
 from cofactor.recipes.vertical import VerticalMF
 
@@ -32,11 +35,11 @@ DELTA = 1e-6
 def main() -> None:
     folder, *which = sys.argv[1:]
     ratings = read_ratings(Path(folder) / "ml-1m.zip")
-    for name, table in (("vertical", vertical), ("horizontal", horizontal)):
+    for name, table in (("vertical", vertical), ("horizontal", horizontal), ("sums", sums)):
         if not which or name in which:
             for words, errors in table(ratings):
                 low, high = min(errors), max(errors)
-                print(f"{words:58s} {np.mean(errors):.4f}  ({low:.4f} to {high:.4f})", flush=True)
+                print(f"{words:90s} {np.mean(errors):.4f}  ({low:.4f} to {high:.4f})", flush=True)
 
 
 def vertical(ratings: Ratings) -> Iterator[tuple[str, list[float]]]:
@@ -68,6 +71,19 @@ def horizontal(ratings: Ratings) -> Iterator[tuple[str, list[float]]]:
                     for seed in SEEDS[:1]
                 ],
             )
+
+
+def sums(ratings: Ratings) -> Iterator[tuple[str, list[float]]]:
+    """One step a round, with every answer seen or only sums: what is released, and what homes make of it."""
+    for home, words in ((UsersOnly(), "users fitted to what is released"), (Bayes(), "home models")):
+        for epsilon in (1, 4, 10):
+            budget = Budget(epsilon=epsilon, delta=DELTA, unit="user")
+            for name, aggregate in (("each answer seen", PlainSum()), ("SecureSum", SecureSum())):
+                recipe = HorizontalMF(local_steps=1, home=home, aggregate=aggregate)
+                yield (
+                    f"HorizontalMF, 40 parties, {name}, epsilon {epsilon}, {words}",
+                    [_error(ratings, partition.horizontal, 40, recipe, budget, seed) for seed in SEEDS[:1]],
+                )
 
 
 def _error(

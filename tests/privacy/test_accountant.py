@@ -25,6 +25,7 @@ from cofactor.privacy.mechanisms import (
     RandomizedResponse,
     SampledGaussian,
     Skellam,
+    SummedDiscreteGaussian,
     UnaryEncoding,
 )
 from tests.privacy.making import NOISES, SIZE, cost, epsilon_where, event, gaussian_delta
@@ -183,6 +184,7 @@ def test_every_mechanism_has_a_cost() -> None:
     settings_of: dict[Any, dict[str, Any]] = {
         SampledGaussian: {"sampling": 0.1},
         PoissonBinomial: {"trials": 2, "theta": 0.1, "participants": 3},
+        SummedDiscreteGaussian: {"participants": 2},
         RandomizedResponse: {"choices": 3, "epsilon": 1.0},
         UnaryEncoding: {"choices": 3, "epsilon": 1.0},
     }

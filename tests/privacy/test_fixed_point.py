@@ -62,8 +62,8 @@ def test_rounding_is_independent_from_number_to_number() -> None:
 @pytest.mark.parametrize("rotation", [None, 7])
 def test_decoded_sums_are_right_on_average(rotation: int | None) -> None:
     encoding, dimension, units = FixedPoint(step=LIMIT / 40, rotation=rotation), 12, 400
-    rows = at_limit(units, dimension)
-    totals = [encoding.rows(rows, limit=LIMIT, random=SECURE).sum(axis=0) for _ in range(400)]
+    rows, far_beyond = at_limit(units, dimension), np.where(np.arange(units) % 2, 1.0, 50.0)[:, None]
+    totals = [encoding.rows(rows * far_beyond, limit=LIMIT, random=SECURE).sum(axis=0) for _ in range(400)]
     decoded = encoding.decoded(np.array(totals), dimension)
     assert decoded.shape == (400, dimension)
     # Rounding errs by at most half a step in deviation; rows are shortened to 1e-6 below the limit.

@@ -140,9 +140,9 @@ class FixedPoint:
         if dimension is not None and self.rotation is not None:
             raise ConfigError("a rotation fills whole rows. Leave dimension out, or do without rotation.")
         most = self.whole_limit(limit, reals.shape[1] if dimension is None else dimension)
-        shortest = float(limit) * (1 - MARGIN)
+        longest = float(limit) * (1 - MARGIN)
         lengths = np.sqrt(np.square(reals).sum(axis=1, keepdims=True))
-        scaled = reals * (shortest / np.maximum(lengths, shortest) / self.step)
+        scaled = reals * (longest / np.maximum(lengths, longest) / self.step)
         return rounded_by_chance(self._rotated(scaled), random), most
 
     def _rotated(self, rows: Reals) -> Reals:

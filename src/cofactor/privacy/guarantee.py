@@ -13,7 +13,7 @@ from cofactor.privacy.budget import ADJACENCIES, TOLERANCE, UNITS, Adjacency, Bu
 from cofactor.privacy.entries import RENEWED, Period
 from cofactor.privacy.events import Event
 from cofactor.privacy.figures import finite
-from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian
+from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian, SummedDiscreteGaussian
 
 EVERYONE = ("everyone who sees what was released",)
 
@@ -198,7 +198,11 @@ def assumptions_of(events: Iterable[Event], method: str) -> list[Assumption]:
     """Return what the arithmetic of these events takes for granted."""
     released = list(events)
     mechanisms = {event.mechanism for event in released}
-    honest = [mechanism.participants for mechanism in mechanisms if isinstance(mechanism, PoissonBinomial)]
+    honest = [
+        mechanism.participants
+        for mechanism in mechanisms
+        if isinstance(mechanism, PoissonBinomial | SummedDiscreteGaussian)
+    ]
     found = [BOUNDS] if released else []
     if any(not mechanism.exact for mechanism in mechanisms):
         found.append(REAL_NUMBERS)

@@ -84,8 +84,8 @@ class Layers:
             raise ConfigError(f"{survivors:,} survivors of {self.parties:,} parties cannot be.")
         if survivors < self.fewest:
             raise Refused(
-                f"{survivors:,} of {self.parties:,} parties are left, and their noise protects at least "
-                f"{self.fewest:,}. Nothing may be opened. Go on with the next round, or allow more dropouts."
+                f"{survivors:,} of {self.parties:,} parties are left, and it takes {self.fewest:,} to have "
+                "noise enough. Nothing may be opened. Go on with the next round, or allow more dropouts."
             )
         return 1 + next(j for j, reached in enumerate(self.grid) if reached <= survivors)
 

@@ -28,6 +28,8 @@ _SMALLEST, _LARGEST = 1e-30, 1e30
 """Sizes of real noise between which no number of any use is lost to the range of float32."""
 _MOST_TRIALS = 2**16 - 1
 _ANSWERS_AT_ONCE = 2**20
+_AT_ONCE, _MOST_PARTS = 2.0**28, 2**12
+"""Variance of Skellam noise that is drawn at once, and how often it is at most."""
 _FULL = 2**64
 _SELDOM, _MANY = 1 / 8, 2**17
 """Where so few of so many take part, it is cheaper to draw the gaps between them."""
@@ -133,8 +135,18 @@ def discrete_laplace(shape: Shape, scale: float, random: Random) -> Integers:
 
 
 def skellam(shape: Shape, variance: float, random: Random) -> Integers:
-    """Return differences of two Poisson numbers of mean variance / 2."""
-    return _drawn(tables.skellam(float(variance)), shape, random)
+    """Return differences of two Poisson numbers of mean variance / 2.
+
+    Much noise is drawn in parts, which add up to the same law: a table of it would take longer to make.
+    """
+    positive(variance=variance)
+    parts = math.ceil(variance / _AT_ONCE)
+    if parts > _MOST_PARTS:
+        raise ConfigError(f"a variance of {variance:.3g} is too much to draw. Use a coarser grid.")
+    table, total = tables.skellam(float(variance) / parts), np.zeros(shape, np.int64)
+    for _ in range(parts):
+        total += _drawn(table, shape, random)
+    return total
 
 
 def skellam_of_key(shape: Shape, variance: float, key: bytes) -> Integers:
@@ -144,7 +156,7 @@ def skellam_of_key(shape: Shape, variance: float, key: bytes) -> Integers:
     """
     if not isinstance(key, bytes) or len(key) != 32:
         raise ConfigError("a key of noise must be 32 bytes. Draw it with secrets.token_bytes(32).")
-    return _looked_up(tables.skellam(float(variance)), shape, np.frombuffer(key, ">u4").astype(np.uint32))
+    return _looked_up(tables.skellam(float(variance)), shape, np.frombuffer(key, "<u4").astype(np.uint32))
 
 
 def polya_share(shape: Shape, scale: float, parties: int, random: Random) -> Integers:

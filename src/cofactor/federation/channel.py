@@ -88,10 +88,10 @@ class InProcess:
     def __init__(
         self, hosts: Mapping[str, Host], *, failures: Failures = NO_FAILURES, threads: int | None = None
     ) -> None:
-        """Take the parties' ends; by default all work at the same time."""
+        """Take the parties' ends; by default up to 64 work at the same time."""
         self._hosts = dict(hosts)
         self._failures = failures
-        self._pool = ThreadPoolExecutor(threads or max(1, len(self._hosts)))
+        self._pool = ThreadPoolExecutor(threads or min(max(1, len(self._hosts)), 64))
 
     @property
     def parties(self) -> tuple[str, ...]:

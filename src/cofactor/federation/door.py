@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.crypto.keys import chain
-from cofactor.errors import CofactorError, Refused, RunError, TooFew
+from cofactor.errors import CofactorError, ConfigError, Refused, RunError, TooFew
 from cofactor.federation.books import released
 from cofactor.privacy import noise
 from cofactor.privacy.bounding import Bounded
@@ -135,6 +135,8 @@ class Door:
         """
         if type(mechanism) is not Skellam:
             raise RunError(f"noise of {type(mechanism).__name__} has no shares here. Use Skellam.")
+        if bounded.value.dtype.kind != "i":
+            raise ConfigError(f"a sum needs whole numbers, got {bounded.value.dtype}. Round first.")
         event = mechanism.event(
             bounded.bound, dimension=bounded.value.size + beside, random=self.random, **self.label(what)
         )

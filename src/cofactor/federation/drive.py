@@ -28,7 +28,7 @@ from cofactor.federation.transcript import Transcript
 T = TypeVar("T")
 
 _NAME, _FINISHED = "session name", "finished round"
-_BEFORE = "released before"
+_BEFORE, _SHARE = "released before", "a share of noise"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,8 @@ def drive(
     for number in range(_recalled(coordinator, file, session.name) + 1, coordinator.rounds + 1):
         asking = _Asking(channel, session, number)
         question = dict.fromkeys(channel.parties, coordinator.ask(number))
-        sums = coordinator.sums(number)
-        coordinator.take(number, _summed(asking, question) if sums else asking.ask(question))
+        answers = _summed if coordinator.sums(number) else _one_by_one
+        coordinator.take(number, answers(asking, question))
         if file is not None:
             marks = {_NAME: np.array(session.name), _FINISHED: np.array(number)}
             write_arrays(file, coordinator.state(), **marks)
@@ -130,6 +130,8 @@ class _Asking:
         receiver = SUM if isinstance(letter.body, SumPart) else COORDINATOR
         _note(self.session, data, self.number, party, [receiver], letter.body, letter.protection)
         self.traffic += len(data)
+        if letter.protection == _SHARE:
+            raise RunError(f"{party} sent {_SHARE}, which protects nothing unless it is summed.")
         return letter.body
 
 
@@ -150,6 +152,15 @@ def _note(
         kind=type(body).__name__,
         protection=protection,
     )
+
+
+def _one_by_one(asking: _Asking, question: Mapping[str, Message]) -> dict[str, Message]:
+    """Return what each party has answered by itself."""
+    answers = asking.ask(question)
+    for party, answer in answers.items():
+        if isinstance(answer, SUM_MESSAGES):
+            raise RunError(f"{party} began a sum in round {asking.number}, and no sum was wanted.")
+    return answers
 
 
 def _summed(asking: _Asking, question: Mapping[str, Message]) -> dict[str, Message]:

@@ -63,17 +63,29 @@ class Federation:
 
     @classmethod
     def on_device(
-        cls, ratings: Ratings, *, scale: Scale | None = None, name: str = "devices"
+        cls, devices: Ratings | Sequence[Party], *, scale: Scale | None = None, name: str = "devices"
     ) -> "Federation":
-        """Make every user a party of her own. One participant answers for the whole cohort."""
-        cohort = Party(name=name, ratings=ratings)
-        return cls("on-device", (cohort,), _scale([cohort], scale), True, scale is not None)
+        """Bring devices together, each with one user's ratings. The catalogue of items is public.
+
+        Ratings of many users make a simulation: every user is a device, and one participant, called `name`,
+        answers for all of them.
+        """
+        if isinstance(devices, Ratings):
+            cohort = Party(name=name, ratings=devices)
+            return cls("on-device", (cohort,), _scale([cohort], scale), True, scale is not None)
+        crowded = next((party for party in devices if party.ratings.user_count != 1), None)
+        if crowded is not None:
+            raise DataError(
+                f"{crowded.name} has ratings of {crowded.ratings.user_count:,} users, and a device has those "
+                "of one. Parties of many users make a horizontal federation."
+            )
+        return cls("on-device", _aligned(devices, "item"), _scale(devices, scale), False, scale is not None)
 
     @property
     def devices(self) -> Devices:
-        """The users' own devices, in an on-device federation."""
-        if self.kind != "on-device":
-            raise ConfigError(f"a {self.kind} federation has parties, no devices.")
+        """The users' own devices, of a simulation of them."""
+        if not self.facts.cohort:
+            raise ConfigError("these parties are not simulated devices. Look at parties.")
         return Devices(self.parties[0].ratings)
 
     @cached_property
@@ -104,8 +116,8 @@ class Federation:
         return replace(self, parties=tuple(parties))
 
     def at_two_parties(self) -> int:
-        """Return how many ids of users occur at more than one party of a horizontal federation."""
-        if self.kind != "horizontal":
+        """Return how many ids of users occur at more than one party, where users are not shared."""
+        if self.kind == "vertical":
             return 0
         _, places = number(*(party.ratings.user_ids for party in self.parties))
         return int((np.bincount(places) > 1).sum())

@@ -138,9 +138,8 @@ class SecureSum(_OnlySums):
         layers, near = self.layers(parties), self.neighbourhood(parties)
         if layers is None or near is None:
             return ()
-        server = "also against a coordinator that lies" if near.active else _CURIOUS
         return (
-            *self._trusted(layers, f"masks hide each party's part, {server}"),
+            *self._trusted(layers, f"masks hide each party's part, {_against(near, layers)}"),
             Assumption(
                 what="every party knows the public keys of the others beforehand",
                 met="keys of this session were handed out in this process; parties on machines of their own "
@@ -154,6 +153,21 @@ class SecureSum(_OnlySums):
 
 
 AnySum = PlainSum | IdealSum | SecureSum
+
+
+def _against(near: Neighbourhood, layers: Layers) -> str:
+    """Say against what kind of coordinator masks and noise hold."""
+    if not near.active:
+        return _CURIOUS
+    honest = layers.fewest - layers.colluding
+    if near.least_honest >= honest:
+        return "also against a coordinator that lies"
+    part = near.least_honest / (layers.parties - layers.colluding)
+    return (
+        "also against a coordinator that lies; at worst it could open a sum of only "
+        f"{near.least_honest:,} honest parties, with {100 * part:.0f}% of the noise"
+    )
+
 
 _CURIOUS = (
     "against a coordinator that is curious but follows the protocol: with so many dropouts allowed, one that "

@@ -226,7 +226,7 @@ def _by_round(schedule: Schedule, budget: Budget) -> dict[int, float]:
 
 
 def _finished(hosts: Mapping[str, Host], last: bytes) -> dict[str, Any]:
-    with ThreadPoolExecutor(max(1, len(hosts))) as pool:
+    with ThreadPoolExecutor(min(max(1, len(hosts)), 64)) as pool:
         futures = {name: pool.submit(host.finish, last) for name, host in hosts.items()}
         return {name: future.result() for name, future in futures.items()}
 

@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files noise private ...]."""
+"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files noise private sums ...]."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.bench import FOLDER, Row
 
-ALL = ("files", "sgd", "als", "topk", "scale", "noise", "accounting", "private")
+ALL = ("files", "sgd", "als", "topk", "scale", "noise", "accounting", "private", "sums")
 RESULTS = FOLDER / "results.json"
 
 

@@ -6,12 +6,14 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.crypto import sum_wire as wire
 from cofactor.crypto.keys import Identity
 from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.crypto.ring import Ring
 from cofactor.crypto.sum_client import Client
 from cofactor.crypto.sum_server import Opened, Server
 from cofactor.crypto.sum_terms import Terms
+from cofactor.crypto.sum_wire import Advert
 from cofactor.errors import ProtocolError
 
 PHASES = ("advertise", "share", "mask", "confirm", "unmask")
@@ -91,7 +93,9 @@ class Play:
 
     def step(self, phase: str, drop: Collection[int] = (), lie: Lie | None = None) -> Opened | None:
         """Ask all for a phase, lose the answers of some, and give the rest to the server."""
-        told = {p: lie(phase, p, data) if lie else data for p, data in self.questions.items() if p not in drop}
+        told = {
+            p: lie(phase, p, data) if lie else data for p, data in self.questions.items() if p not in drop
+        }
         self.replies[phase] = self.answers(phase, told)
         return self.give(phase)
 
@@ -128,3 +132,8 @@ class Play:
         half = 1 << (self.terms.ring.bits - 1)
         total = [sum(int(self.values[p, i]) for p in survivors) for i in range(self.terms.length)]
         return np.array([(number + half) % (2 * half) - half for number in total], np.int64)
+
+
+def advert_of(play: Play, place: int) -> Advert:
+    """The advert that a place sent."""
+    return wire.read_advert(play.terms, place, play.replies["advertise"][place])

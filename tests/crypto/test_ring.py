@@ -25,7 +25,7 @@ def stream(seed: bytes, count: int, word: str) -> NDArray[np.unsignedinteger]:
 
 def plain_packed(words: NDArray[np.unsignedinteger], bits: int) -> bytes:
     """Write the numbers into one long whole number."""
-    whole = sum((int(word) % 2**bits) << bits * place for place, word in enumerate(words))
+    whole: int = sum((int(word) % 2**bits) << bits * place for place, word in enumerate(words))
     return whole.to_bytes(-(-bits * len(words) // 8), "little")
 
 
@@ -51,9 +51,9 @@ def test_a_mask_goes_off_as_it_came_on(bits: int) -> None:
     ring = Ring(bits)
     values = ring.signed(np.random.default_rng(bits).integers(0, 2**64, 999, np.uint64))
     words = ring.reduced(values)
-    for sign in (1, 1, -1, -1):
-        ring.mask(words, SEED, sign)
-        assert (ring.signed(words) == values).all() == (sign == -1 and len(set(words)) > 2) or sign == -1
+    ring.mask(words, SEED, 1)
+    assert (ring.signed(words) != values).sum() > 300
+    ring.mask(words, SEED, -1)
     np.testing.assert_array_equal(ring.signed(words), values)
 
 
@@ -137,7 +137,7 @@ def test_bits_after_the_last_number_must_be_zero(bit: int) -> None:
 
 @pytest.mark.parametrize("bits", [0, -1, 65])
 def test_rings_beyond_a_word_are_refused(bits: int) -> None:
-    with pytest.raises(ConfigError, match="between 1 and 64"):
+    with pytest.raises(ConfigError, match=r"bits must be at (least 1|most 64), got"):
         Ring(bits)
 
 
@@ -146,6 +146,8 @@ def test_sums_beyond_a_word_are_refused_with_a_way_out() -> None:
         Ring.holding(2**63)
     with pytest.raises(ConfigError):
         Ring.holding(-1)
+    with pytest.raises(ConfigError):
+        Ring.holding(10**400)
 
 
 @pytest.mark.parametrize("values", [np.zeros(2), np.zeros(2, np.int32), np.zeros(2, np.uint64)])

@@ -90,7 +90,12 @@ def test_shares_side_by_side_are_those_of_the_plain_polynomials(
 
 def test_random_coefficients_are_wider_than_the_prime_by_127_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(shamir, "randbits", lambda bits: asked.append(bits) or 0)
+
+    def drawn(bits: int) -> int:
+        asked.append(bits)
+        return 0
+
+    monkeypatch.setattr(shamir, "randbits", drawn)
     split([SECRET] * 5, threshold=3, holders=4)
     assert asked == [5 * 384] * 2
 

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
+from cofactor.config import whole
 from cofactor.errors import ConfigError, ProtocolError
 
 Words = NDArray[np.unsignedinteger[Any]]
@@ -33,15 +34,17 @@ class Ring:
     """Size of each number on the wire, from 1 to 64."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= 64:
-            raise ConfigError(f"bits must lie between 1 and 64, got {self.bits}.")
+        whole(bits=self.bits)
+        if self.bits > 64:
+            raise ConfigError(f"bits must be at most 64, got {self.bits}.")
 
     @classmethod
     def holding(cls, largest: int) -> "Ring":
         """Return the smallest ring in which every sum of absolute value `largest` or less comes out right."""
         if not 0 <= largest < 2**63:
             raise ConfigError(
-                f"Sums of up to {largest:.3g} do not fit into 64 bits. Use fewer parties or a coarser step."
+                f"Sums of up to {largest.bit_length()} bits and a sign do not fit into 64 bits. "
+                "Use fewer parties or a coarser step."
             )
         return cls(largest.bit_length() + 1)
 
@@ -77,10 +80,10 @@ class Ring:
         return (words.astype(np.uint64) << unused).view(np.int64) >> unused.astype(np.int64)
 
     def packed(self, words: Words) -> bytes:
-        """Return the numbers as they are sent: `bits` bits each, the lowest first, and zeros to a full byte."""
-        whole = np.zeros(-(-len(words) * self.bits // 64), np.uint64)
-        _pack(words.astype(np.uint64), whole, self.bits)
-        return whole.astype("<u8").tobytes()[: self._bytes(len(words))]
+        """Return the numbers as they are sent: `bits` bits each, the lowest first; zeros fill up the byte."""
+        row = np.zeros(-(-len(words) * self.bits // 64), np.uint64)
+        _pack(words.astype(np.uint64), row, self.bits)
+        return row.astype("<u8").tobytes()[: self._bytes(len(words))]
 
     def unpacked(self, data: bytes, count: int) -> Words:
         """Read what `packed` made of `count` numbers."""
@@ -89,9 +92,9 @@ class Ring:
         unused = 8 * len(data) - count * self.bits
         if unused and data[-1] >> (8 - unused):
             raise ProtocolError("The bits after the last number must be zero.")
-        whole = np.frombuffer(data + bytes(-len(data) % 8), "<u8").astype(np.uint64)
+        row = np.frombuffer(data + bytes(-len(data) % 8), "<u8").astype(np.uint64)
         words = np.empty(count, np.uint64)
-        _unpack(whole, words, self.bits)
+        _unpack(row, words, self.bits)
         return words.astype(self.word)
 
     def _bytes(self, count: int) -> int:
@@ -99,23 +102,23 @@ class Ring:
 
 
 @kernel
-def _pack(words: NDArray[np.uint64], whole: NDArray[np.uint64], bits: int) -> None:
+def _pack(words: NDArray[np.uint64], row: NDArray[np.uint64], bits: int) -> None:
     """Write the low `bits` of each word one after the other."""
     ones = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - bits)
     for i in range(len(words)):
         number, (to, shift) = words[i] & ones, divmod(i * bits, 64)
-        whole[to] |= number << np.uint64(shift)
+        row[to] |= number << np.uint64(shift)
         if shift + bits > 64:
-            whole[to + 1] = number >> np.uint64(64 - shift)
+            row[to + 1] = number >> np.uint64(64 - shift)
 
 
 @kernel
-def _unpack(whole: NDArray[np.uint64], words: NDArray[np.uint64], bits: int) -> None:
+def _unpack(row: NDArray[np.uint64], words: NDArray[np.uint64], bits: int) -> None:
     """Read numbers of `bits` bits that stand one after the other."""
     ones = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - bits)
     for i in range(len(words)):
         start, shift = divmod(i * bits, 64)
-        number = whole[start] >> np.uint64(shift)
+        number = row[start] >> np.uint64(shift)
         if shift + bits > 64:
-            number |= whole[start + 1] << np.uint64(64 - shift)
+            number |= row[start + 1] << np.uint64(64 - shift)
         words[i] = number & ones

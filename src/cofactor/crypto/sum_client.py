@@ -28,7 +28,7 @@ class Client:
     def __init__(self, terms: Terms, place: int, identity: Identity) -> None:
         if not 0 <= place < terms.parties or terms.roster[place] != identity.public:
             raise ConfigError(f"The roster has another identity key at place {place} than this party's.")
-        self._terms, self._place, self._identity = terms, place, identity
+        self._terms, self._place, self._identity = terms, int(place), identity
         self._next = 0
         self._masking, self._sealing = KeyPair.fresh(), KeyPair.fresh()
         self._self_mask = token_bytes(SECRET_BYTES)
@@ -41,9 +41,10 @@ class Client:
     def advertise(self) -> bytes:
         """Return fresh public keys and the neighbours chosen at random, signed."""
         with self._phase("advertise"):
-            advert = Advert(self._place, self._masking.public, self._sealing.public, self._chosen)
+            chosen = np.array(self._chosen, wire.word(self._terms))
+            advert = Advert(self._place, self._masking.public, self._sealing.public, chosen)
             signature = self._identity.sign(wire.to_sign_advert(self._terms, advert))
-            return self._message(Kind.ADVERT, advert.content(self._terms), signature)
+            return self._message(Kind.ADVERT, advert.content, signature)
 
     def share(self, data: bytes, secrets: Sequence[bytes] = ()) -> bytes:
         """Take the neighbours' adverts; return this party's secrets in shares, sealed for those it chose."""
@@ -134,7 +135,7 @@ class Client:
             raise ProtocolError("The server hides adverts of parties that it says are there.")
         for advert in self._adverts.values():
             chosen = advert.place in self._chosen or self._place in advert.chosen
-            if not chosen or advert.place == self._place or advert.place not in self._advertisers:
+            if not chosen or advert.place not in self._advertisers:
                 raise ProtocolError(f"Place {advert.place} is no neighbour of place {self._place}.")
             signed = wire.to_sign_advert(self._terms, advert)
             if not verified(self._terms.roster[advert.place], signed, advert.signature):
@@ -173,11 +174,12 @@ class Client:
                 raise ProtocolError(f"Place {place} did not mask with those that this party was told of.")
 
     def _check_confirmations(self, signatures: dict[int, bytes]) -> None:
-        """Refuse to reveal anything unless enough neighbours were told the same two sets.
+        """Refuse to reveal anything unless enough of the chosen ones were told the same two sets.
 
-        A server that told some parties of one set and others of another would get a party's own mask from the
-        first and its masking key from the second, and so the party's numbers. Where the neighbourhood is
-        `active`, two sets cannot both find enough signatures.
+        A server that told some parties of one set and others of another could get a party's own mask from the
+        first and its neighbours' masking keys from the second, and so its numbers. Whoever signs is bound to
+        treat the survivors as such: a party that answers knows that too few are left to give its masking key
+        away (if the neighbourhood is `active`), so that its masks protect those for whom it answers.
         """
         if not signatures.keys() <= self._survivors.intersection(self._chosen):
             raise ProtocolError("The server sends signatures of parties that are no surviving neighbours.")
@@ -196,7 +198,7 @@ class Client:
         them left there are not enough shares either.
         """
         for owner in self._survivors.intersection(self._held):
-            _check_threshold(self._terms, self._survivors, owner, self._adverts[owner].chosen)
+            _check_threshold(self._terms, self._survivors, owner, self._adverts[owner].chosen.tolist())
 
 
 def _drawn(terms: Terms, place: int) -> tuple[int, ...]:

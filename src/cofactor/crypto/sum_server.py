@@ -100,7 +100,7 @@ class Server:
         self._confirmers = Places(signatures)
         return {
             place: self._message(
-                Kind.CONFIRMATIONS, place, *self._entries(self._adverts[place].chosen, signatures)
+                Kind.CONFIRMATIONS, place, *self._entries(self._there(self._adverts[place]), signatures)
             )
             for place in signatures
         }
@@ -156,16 +156,14 @@ class Server:
 
     def _there(self, advert: Advert) -> list[int]:
         """Return the chosen ones that advertised, too."""
-        return [other for other in advert.chosen if other in self._adverts]
+        return [other for other in advert.chosen.tolist() if other in self._adverts]
 
     def _neighbours(self, place: int) -> list[int]:
         return sorted({*self._there(self._adverts[place]), *self._choosers[place]})
 
     def _passed_on(self) -> dict[int, bytes]:
         there = wire.bitmap(self._terms, self._adverts)
-        adverts = {
-            place: advert.content(self._terms) + advert.signature for place, advert in self._adverts.items()
-        }
+        adverts = {place: advert.content + advert.signature for place, advert in self._adverts.items()}
         return {
             place: self._message(Kind.ADVERTS, place, there, *self._entries(self._neighbours(place), adverts))
             for place in adverts
@@ -205,7 +203,7 @@ class Server:
         weights = {row: Weights.of(row) for row in set(positions.values())}
         secrets = {}
         for owner, secret in self._terms.asked(self._sharers, self._survivors):
-            holders = [self._adverts[owner].chosen[h] for h in positions[owner]]
+            holders = self._adverts[owner].chosen[list(positions[owner])].tolist()
             try:
                 parts = [shares[holder][owner, secret] for holder in holders]
                 secrets[owner, secret] = weights[positions[owner]].combine(parts)
@@ -216,7 +214,7 @@ class Server:
     def _positions(self, owner: int, answered: Collection[int]) -> tuple[int, ...]:
         """Return the first holders of an owner's shares that answered, as many as the threshold."""
         needed = self._terms.neighbourhood.threshold
-        positions = [h for h, holder in enumerate(self._adverts[owner].chosen) if holder in answered]
+        positions = [h for h, holder in enumerate(self._adverts[owner].chosen.tolist()) if holder in answered]
         if len(positions) < needed:
             raise TooFew(
                 f"{len(positions)} parties revealed shares of place {owner}, and {needed} are needed. "

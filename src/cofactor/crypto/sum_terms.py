@@ -127,5 +127,5 @@ class Terms:
         )
         name = self.session.encode()
         parts = [b"cofactor secure sum, version 1", len(name).to_bytes(2, "little"), name]
-        parts += [number.to_bytes(8, "little") for number in numbers]
+        parts += [int(number).to_bytes(8, "little") for number in numbers]
         return sha256(b"".join([*parts, *self.roster])).digest()

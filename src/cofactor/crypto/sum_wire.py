@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cofactor.crypto.keys import PUBLIC_BYTES, SEAL_BYTES, SIGNATURE_BYTES
 from cofactor.crypto.ring import Words
@@ -49,24 +50,25 @@ class Kind(IntEnum):
     REVEALED = 9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Advert:
     """The public keys of a party for one sum, and whom it chose; signed by its identity."""
 
     place: int
     masking: bytes
     sealing: bytes
-    chosen: tuple[int, ...]
+    chosen: NDArray[np.unsignedinteger]
     signature: bytes = b""
 
-    def content(self, terms: Terms) -> bytes:
-        """Return all but the signature, as it stands in a message."""
-        return self.masking + self.sealing + written(terms, *self.chosen)
+    @property
+    def content(self) -> bytes:
+        """All but the signature, as it stands in a message."""
+        return self.masking + self.sealing + self.chosen.tobytes()
 
 
 def to_sign_advert(terms: Terms, advert: Advert) -> bytes:
     """Return the bytes that a party signs when it advertises."""
-    return _bound(terms, "signed advert", advert.place) + advert.content(terms)
+    return _bound(terms, "signed advert", advert.place) + advert.content
 
 
 def to_sign_sharers(terms: Terms, place: int, sharers: bytes) -> bytes:
@@ -117,9 +119,14 @@ def bitmap(terms: Terms, places: Iterable[int]) -> bytes:
     return np.packbits(bits, bitorder="little").tobytes()
 
 
-def written(terms: Terms, *places: int) -> bytes:
-    """Return places as they stand in a message."""
-    return np.array(places, _word(terms)).tobytes()
+def written(terms: Terms, place: int) -> bytes:
+    """Return a place as it stands in a message."""
+    return place.to_bytes(word(terms).itemsize, "little")
+
+
+def word(terms: Terms) -> np.dtype[np.unsignedinteger]:
+    """Return the type of a place in a message."""
+    return np.dtype("<u2") if terms.parties <= 2**16 else np.dtype("<u4")
 
 
 class Reader:
@@ -148,21 +155,21 @@ class Reader:
             raise ProtocolError("A set of places names some that do not exist.")
         return frozenset(np.flatnonzero(bits).tolist())
 
-    def places(self, count: int) -> tuple[int, ...]:
+    def places(self, count: int) -> NDArray[np.unsignedinteger]:
         """Return the places that come next, which must rise."""
-        word = _word(self._terms)
-        places = np.frombuffer(self.take(count * word.itemsize), word).astype(np.int64)
-        if (np.diff(places) <= 0).any() or (places >= self._terms.parties).any():
+        kind = word(self._terms)
+        places = np.frombuffer(self.take(count * kind.itemsize), kind)
+        if (places[1:] <= places[:-1]).any() or (places[-1:] >= self._terms.parties).any():
             raise ProtocolError("A list of places is not in order, or names some that do not exist.")
-        return tuple(places.tolist())
+        return places
 
     def entries(self) -> Iterator[int]:
         """Yield the place of each entry up to the end; the caller takes its content. Places must rise."""
         last = -1
         while self.left:
-            (place,) = self.places(1)
-            if place <= last:
-                raise ProtocolError("Entries of a message are not in the order of their places.")
+            place = int.from_bytes(self.take(word(self._terms).itemsize), "little")
+            if not last < place < self._terms.parties:
+                raise ProtocolError("Entries of a message are not in order, or of places that do not exist.")
             last = place
             yield place
 
@@ -269,7 +276,3 @@ def _advert(terms: Terms, place: int, reader: Reader) -> Advert:
 
 def _sealed_bytes(terms: Terms) -> int:
     return SEAL_BYTES + (EXTRA + terms.secrets) * SHARE_BYTES
-
-
-def _word(terms: Terms) -> np.dtype[np.uint16] | np.dtype[np.uint32]:
-    return np.dtype("<u2") if terms.parties <= 2**16 else np.dtype("<u4")

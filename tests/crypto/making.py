@@ -1,6 +1,6 @@
-"""Secure sums to test: parties, terms, and a server that may be told to lie."""
+"""Secure sums to test: parties, terms, and a play of all roles."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -17,8 +17,6 @@ from cofactor.crypto.sum_wire import Advert
 from cofactor.errors import ProtocolError
 
 PHASES = ("advertise", "share", "mask", "confirm", "unmask")
-Lie = Callable[[str, int, bytes], bytes]
-"""What becomes of the message that asks a place for a phase."""
 
 
 @cache
@@ -57,12 +55,19 @@ def make_terms(
 class Play:
     """All parties and the server of one secure sum in one process."""
 
-    def __init__(self, terms: Terms, values: NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        values: NDArray[np.int64] | None = None,
+        graph: Sequence[tuple[int, ...]] | None = None,
+    ) -> None:
         self.terms = terms
         rows = np.arange(terms.parties * terms.length, dtype=np.int64).reshape(terms.parties, -1)
         self.values = rows if values is None else values
         self.secrets = {p: [bytes([p, j] * 16) for j in range(terms.secrets)] for p in range(terms.parties)}
         self.clients = {p: Client(terms, p, identity(p)) for p in range(terms.parties)}
+        for place, chosen in enumerate(graph or ()):
+            self.clients[place]._chosen = chosen
         self.server = Server(terms)
         self.questions: dict[int, bytes] = dict.fromkeys(self.clients, b"")
         self.replies: dict[str, dict[int, bytes]] = {}
@@ -91,12 +96,10 @@ class Play:
                 self.stopped[place] = error
         return answers
 
-    def step(self, phase: str, drop: Collection[int] = (), lie: Lie | None = None) -> Opened | None:
+    def step(self, phase: str, drop: Collection[int] = ()) -> Opened | None:
         """Ask all for a phase, lose the answers of some, and give the rest to the server."""
-        told = {
-            p: lie(phase, p, data) if lie else data for p, data in self.questions.items() if p not in drop
-        }
-        self.replies[phase] = self.answers(phase, told)
+        asked = {place: data for place, data in self.questions.items() if place not in drop}
+        self.replies[phase] = self.answers(phase, asked)
         return self.give(phase)
 
     def give(self, phase: str) -> Opened | None:
@@ -120,10 +123,10 @@ class Play:
             self.step(earlier)
         return self
 
-    def run(self, drops: Sequence[Collection[int]] = ((),) * 5, lie: Lie | None = None) -> Opened:
+    def run(self, drops: Sequence[Collection[int]] = ((),) * 5) -> Opened:
         opened = None
         for phase, drop in zip(PHASES, drops, strict=True):
-            opened = self.step(phase, drop, lie)
+            opened = self.step(phase, drop)
         assert opened is not None
         return opened
 
@@ -132,6 +135,11 @@ class Play:
         half = 1 << (self.terms.ring.bits - 1)
         total = [sum(int(self.values[p, i]) for p in survivors) for i in range(self.terms.length)]
         return np.array([(number + half) % (2 * half) - half for number in total], np.int64)
+
+
+def circle(parties: int, chosen: int) -> list[tuple[int, ...]]:
+    """A graph in which everybody chooses the next ones."""
+    return [tuple(sorted((p + i) % parties for i in range(1, chosen + 1))) for p in range(parties)]
 
 
 def advert_of(play: Play, place: int) -> Advert:

@@ -49,7 +49,7 @@ def test_the_server_takes_answers_in_order_and_once() -> None:
         play.server.adverts(play.replies["advertise"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.sampled_from(PHASES[1:]), st.data())
 def test_whatever_the_server_sends_a_party_answers_or_raises_a_protocol_error(
     phase: str, data: st.DataObject

@@ -9,7 +9,7 @@ from cofactor.crypto import sum_wire as wire
 from cofactor.crypto.keys import KeyPair
 from cofactor.crypto.sum_wire import Advert, Kind
 from cofactor.errors import ProtocolError, TooFew
-from tests.crypto.making import Play, advert_of, identity, make_terms
+from tests.crypto.making import Play, advert_of, circle, identity, make_terms
 
 ALL = frozenset(range(6))
 
@@ -44,9 +44,6 @@ def confirmations(play: Play, place: int, replies: dict[int, bytes]) -> bytes:
     signatures = {p: wire.read_confirmation(play.terms, p, data) for p, data in replies.items() if p != place}
     parts = [wire.written(play.terms, p) + signatures[p] for p in sorted(signatures)]
     return wire.message(play.terms, Kind.CONFIRMATIONS, place, *parts)
-
-
-# Lies about who survived.
 
 
 def test_two_sets_of_survivors_told_to_two_groups_open_nothing() -> None:
@@ -87,6 +84,17 @@ def test_a_party_told_that_its_neighbours_shared_nothing_cannot_be_opened_by_the
     for place in hidden:
         with pytest.raises(ProtocolError, match="Place 0 did not mask with those"):
             play.clients[place].confirm(survivors(play, place, ALL, ALL))
+
+
+def test_the_signature_of_one_who_is_said_to_be_gone_does_not_count() -> None:
+    play = six().until("confirm")
+    there = ALL - {5}
+    replies = {p: play.clients[p].confirm(survivors(play, p, there, there)) for p in there}
+    sets = wire.bitmap(play.terms, ALL) + wire.bitmap(play.terms, there)
+    colluding = identity(5).sign(wire.to_sign_survivors(play.terms, 5, sets))
+    replies[5] = wire.message(play.terms, Kind.CONFIRMATION, 5, colluding)
+    with pytest.raises(ProtocolError, match="no surviving neighbours"):
+        play.clients[0].unmask(confirmations(play, 0, {p: replies[p] for p in (1, 2, 3, 5)}))
 
 
 def test_shares_are_revealed_once() -> None:
@@ -139,45 +147,15 @@ def test_a_sharer_who_did_not_advertise_is_refused() -> None:
 
 
 def test_the_mask_of_a_party_whose_neighbours_are_said_to_be_gone_is_not_taken_off() -> None:
-    """Eight parties choose three each; the server declares two of the victim's three dropped."""
-    play = isolating_play()
-    victim, holder, gone = 0, *isolation(play)
-    there = frozenset(range(8)) - gone
+    graph = [(1, 2, 3), (4, 5, 6), (0, 4, 5), (0, 4, 5), (1, 5, 6), (4, 6, 7), (4, 5, 7), (4, 5, 6)]
+    play = Play(make_terms(8, chosen=3, threshold=2, fewest=5), graph=graph).until("confirm")
+    there = frozenset(range(8)) - {2, 3}
     replies = {}
-    for place in there:
-        choosers = {p for p in there if place in advert_of(play, p).chosen}
-        try:
-            replies[place] = play.clients[place].confirm(survivors(play, place, there, choosers))
-        except TooFew:
-            assert place != holder
-    chosen = {p: replies[p] for p in replies if p in advert_of(play, holder).chosen}
-    with pytest.raises(TooFew, match=f"Of those that place {victim} chose 1 are left; 2 are needed"):
-        play.clients[holder].unmask(confirmations(play, holder, chosen))
-
-
-def isolating_play() -> Play:
-    """Play until such a graph was drawn that the lie is possible at all."""
-    while True:
-        play = Play(make_terms(8, chosen=3, threshold=2, fewest=5)).until("confirm")
-        if len(play.questions) == 8 and isolation(play)[0] >= 0:
-            return play
-
-
-def isolation(play: Play) -> tuple[int, frozenset[int]]:
-    """Find one that place 0 chose, to be left with it, such that it notices nothing before it unmasks."""
-    chosen = {p: {int(q) for q in advert_of(play, p).chosen} for p in range(8)}
-    for holder in chosen[0]:
-        gone = frozenset(chosen[0] - {holder})
-        confirm = {p for p in range(8) if p not in gone and len(chosen[p] - gone) >= 2}
-        others_fine = all(
-            len(chosen[p] - gone) >= 2 for p in range(1, 8) if holder in chosen[p] and p not in gone
-        )
-        if holder in confirm and len(chosen[holder] & confirm) >= 2 and others_fine:
-            return holder, gone
-    return -1, frozenset()
-
-
-# Lies about keys and neighbours.
+    for place in there - {0}:
+        choosers = {p for p in there if place in graph[p]}
+        replies[place] = play.clients[place].confirm(survivors(play, place, there, choosers))
+    with pytest.raises(TooFew, match="Of those that place 0 chose 1 are left; 2 are needed"):
+        play.clients[1].unmask(confirmations(play, 1, {p: replies[p] for p in graph[1]}))
 
 
 def test_a_key_that_the_server_puts_into_an_advert_is_noticed() -> None:
@@ -204,16 +182,10 @@ def test_an_advert_of_another_sum_is_noticed(other: dict[str, int]) -> None:
 
 
 def test_an_advert_under_another_place_is_noticed() -> None:
-    stranger, play = 0, six()
-    while not stranger:
-        play = Play(make_terms(6, chosen=2, threshold=1, fewest=3)).until("share")
-        one, other = (int(p) for p in advert_of(play, 0).chosen)
-        stranger = next(
-            (p for p in {1, 2, 3, 4, 5} - {one, other} if one not in advert_of(play, p).chosen), 0
-        )
-    fake = replace(advert_of(play, stranger), place=one)
-    with pytest.raises(ProtocolError, match=f"advert of place {one} is not signed"):
-        play.clients[0].share(adverts(play, 0, ALL, [fake, advert_of(play, other)]))
+    play = Play(make_terms(6, chosen=2, threshold=1, fewest=3), graph=circle(6, 2)).until("share")
+    fake = replace(advert_of(play, 3), place=1)
+    with pytest.raises(ProtocolError, match="advert of place 1 is not signed"):
+        play.clients[0].share(adverts(play, 0, ALL, [fake, advert_of(play, 2)]))
 
 
 def test_hidden_adverts_of_chosen_ones_are_noticed() -> None:
@@ -223,11 +195,10 @@ def test_hidden_adverts_of_chosen_ones_are_noticed() -> None:
 
 
 def test_chosen_ones_who_are_said_to_be_missing_may_not_be_too_many() -> None:
-    play = Play(make_terms(8, chosen=4, threshold=3, fewest=4)).until("share")
-    chosen = [int(p) for p in advert_of(play, 0).chosen]
-    there = frozenset(range(8)) - {*chosen[:2]}
+    play = Play(make_terms(8, chosen=4, threshold=3, fewest=4), graph=circle(8, 4)).until("share")
+    there = frozenset(range(8)) - {1, 2}
     with pytest.raises(TooFew, match="Of those that place 0 chose 2 are left; 3 are needed"):
-        play.clients[0].share(adverts(play, 0, there, [advert_of(play, p) for p in chosen[2:]]))
+        play.clients[0].share(adverts(play, 0, there, [advert_of(play, p) for p in range(3, 8)]))
 
 
 def test_too_few_adverts_or_an_advert_of_one_who_is_missing_end_the_sum() -> None:
@@ -244,20 +215,11 @@ def test_too_few_adverts_or_an_advert_of_one_who_is_missing_end_the_sum() -> Non
 
 
 def test_neighbours_that_nobody_chose_and_the_party_itself_are_refused() -> None:
-    stranger, play = 0, six()
-    while not stranger:
-        play = Play(make_terms(8, chosen=2, threshold=1, fewest=3)).until("share")
-        _, known = wire.read_adverts(play.terms, 0, play.questions[0])
-        stranger = next((p for p in range(1, 8) if p not in known), 0)
-    for odd in (stranger, 0):
-        play = Play(play.terms).until("share") if odd == 0 else play
-        _, known = wire.read_adverts(play.terms, 0, play.questions[0])
-        known[odd] = advert_of(play, odd)
+    for odd in (4, 0):
+        play = Play(make_terms(8, chosen=2, threshold=1, fewest=3), graph=circle(8, 2)).until("share")
+        known = [advert_of(play, p) for p in sorted({1, 2, 6, 7, odd})]
         with pytest.raises(ProtocolError, match=f"Place {odd} is no neighbour"):
-            play.clients[0].share(adverts(play, 0, range(8), [known[p] for p in sorted(known)]))
-
-
-# Lies about shares.
+            play.clients[0].share(adverts(play, 0, range(8), known))
 
 
 @pytest.mark.parametrize("fault", ["swapped", "misdirected", "turned round"])

@@ -1,6 +1,9 @@
 """The secure sum is the plain sum, for all dropouts that it tolerates; beyond them nothing is opened."""
 
+import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,13 +46,13 @@ def expected_survivors(play: Play, drops: Drops) -> set[int] | None:
 
 @st.composite
 def plays(draw: st.DrawFn) -> tuple[Play, Drops]:
-    parties = draw(st.integers(2, 8))
+    parties = draw(st.integers(2, 9))
     k = draw(st.integers(1, parties - 1))
     terms = make_terms(
         parties,
         chosen=k,
-        threshold=draw(st.integers(1, k)),
-        fewest=draw(st.integers(1, max(1, parties - 2))),
+        threshold=draw(st.integers(1, (k + 1) // 2)),
+        fewest=draw(st.integers(1, (parties + 1) // 2)),
         bits=draw(st.integers(1, 64)),
         length=2,
     )
@@ -58,7 +61,7 @@ def plays(draw: st.DrawFn) -> tuple[Play, Drops]:
     return Play(terms, np.array(numbers, np.int64).reshape(parties, 2)), drops
 
 
-@settings(max_examples=60)
+@settings(max_examples=80)
 @given(plays())
 def test_a_secure_sum_equals_the_plain_sum_for_all_dropouts_that_it_tolerates(
     case: tuple[Play, Drops],
@@ -96,6 +99,7 @@ def test_as_many_as_planned_may_drop_out_in_any_phase_and_one_more_ends_the_sum(
     play = Play(terms)
     with pytest.raises(TooFew, match="Nothing was opened"):
         play.run([{0, 1, 4} if p == phase else () for p in range(5)])
+    assert [*play.replies] == [*PHASES[: phase + 1]] if phase < 3 else [*PHASES]
 
 
 def test_parties_who_see_that_too_few_are_left_send_no_numbers() -> None:
@@ -207,6 +211,9 @@ def test_every_part_of_the_terms_changes_their_digest() -> None:
         make_terms(bits=21),
         make_terms(grid=(6, 4)),
         make_terms(grid=(6, 5, 4)),
+        replace(make_terms(), roster=make_terms().roster[::-1]),
+        replace(make_terms(), neighbourhood=replace(make_terms().neighbourhood, colluding=1)),
+        replace(make_terms(), neighbourhood=replace(make_terms().neighbourhood, active=False)),
     ]
     assert len({terms.digest() for terms in variants}) == len(variants)
     assert make_terms().digest() == variants[0].digest()
@@ -229,6 +236,25 @@ def test_every_part_of_the_terms_changes_their_digest() -> None:
 def test_terms_that_make_no_sense_are_refused(settings: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make_terms(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("roster", "message"),
+    [([0, 1, 2], "3 keys for 6 parties"), ([0, 1, 2, 3, 4, 4], "at two places")],
+)
+def test_a_roster_has_one_key_for_each_party(roster: list[int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(make_terms(), roster=tuple(identity(place).public for place in roster))
+    with pytest.raises(ConfigError, match="32 bytes"):
+        replace(make_terms(), roster=tuple(bytes([place]) for place in range(6)))
+
+
+def test_python_of_the_page_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "secure-sums.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code, {})
+    promised = code.strip().rsplit("# ", 1)[1]
+    assert capsys.readouterr().out.split() == promised.split()
 
 
 def test_a_party_that_hands_over_the_wrong_things_is_told_so() -> None:

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofactor.crypto import sum_wire as wire
@@ -120,6 +120,7 @@ def test_every_bit_of_the_first_42_bytes_counts(number: int) -> None:
 
 
 @each_kind
+@settings(max_examples=40)
 @given(data=st.data())
 def test_damaged_bytes_are_read_or_refused_and_nothing_else_happens(number: int, data: st.DataObject) -> None:
     sample = samples()[number]

@@ -22,8 +22,9 @@ Asked = tuple[int, int]
 class Terms:
     """One secure sum: who takes part, what is added up, and how many may drop out.
 
-    Every signature and key of the sum is bound to the digest of these terms. No party may take part twice
-    under the same terms: a session's name is used once, and its rounds are counted.
+    Every party makes them itself, from what was agreed on, and takes none from the server. Every signature
+    and key of the sum is bound to their digest. No party may take part twice under the same terms: a
+    session's name is used once, and its rounds are counted.
     """
 
     session: str

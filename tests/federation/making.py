@@ -259,7 +259,7 @@ def ratings(seed: int, *, users: int = 10, items: int = ITEMS, count: int = RATI
 
 
 def parties(count: int = 3, *, seed: int = 1, **settings: Any) -> list[Party]:
-    names = ("north", "south", "west", "east", "middle")
+    names = ("north", "south", "west", "east", "middle", "coast", "hills")
     return [Party(name=names[k], ratings=ratings(seed + k), **settings) for k in range(count)]
 
 

@@ -14,18 +14,21 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 
 from cofactor.config import from_table
+from cofactor.crypto.keys import Identity
 from cofactor.data.ratings import Ratings, Scale
-from cofactor.errors import CofactorError
+from cofactor.errors import CofactorError, TooFew
 from cofactor.federation.books import open_ledger, own_budget
-from cofactor.federation.door import Door, RoundLost
-from cofactor.federation.halves import Facts, Home
+from cofactor.federation.door import RoundLost
+from cofactor.federation.drive import Session
+from cofactor.federation.halves import Facts
 from cofactor.federation.host import Host
 from cofactor.federation.party import Party
+from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.randomness import InsecureRandom, SecureRandom
-from cofactor.recipes.together import _own_random
-from tests.federation.subprocess_channel import ASK, BEGIN, DONE, FAILED, LOST, receive, send
+from cofactor.recipes.hosts import host_of, own_random, summing_of
+from tests.federation.subprocess_channel import ASK, BEGIN, DONE, FAILED, KEY, LOST, STOPPED, receive, send
 
 
 def facts_from_json(table: dict[str, Any]) -> Facts:
@@ -50,34 +53,51 @@ def aligned(own: Ratings, facts: Facts) -> Ratings:
     )
 
 
-def begun(setup: dict[str, Any]) -> Host:
-    """Make the party's half from a file, public facts and tables of settings."""
-    facts = facts_from_json(setup["facts"])
+def party_of(setup: dict[str, Any], facts: Facts) -> Party:
+    """Read the party's own file."""
     party = Party.from_csv(setup["file"], name=setup["party"], scale=facts.scale)
     party = party.with_ratings(aligned(party.ratings, facts))
     if setup["features"] is not None:
         object.__setattr__(party, "features", np.array(setup["features"], np.float32))
+    return party
+
+
+def recipe_of(setup: dict[str, Any]) -> Any:
     names = [name.split(":") for name in setup["recipes"]]
     known = reduce(or_, [getattr(importlib.import_module(module), name) for module, name in names])
-    recipe: Any = from_table(known, setup["recipe"], "recipe")
+    return from_table(known, setup["recipe"], "recipe")
+
+
+def begun(setup: dict[str, Any], identity: Identity) -> Host:
+    """Make the party's half from a file, public facts and tables of settings."""
+    facts, recipe = facts_from_json(setup["facts"]), recipe_of(setup)
+    party = party_of(setup, facts)
     budget: Budget | None = setup["budget"] and from_table(Budget, setup["budget"], "budget")
-    folder = setup["folder"] and Path(setup["folder"])
+    folder = Path(setup["folder"]) if setup["folder"] else None
     ledger = schedule = None
     if budget is not None:
         own = own_budget(party, budget)
         ledger = open_ledger(party, own, folder)
         schedule = calibrated(recipe.schedule(facts, budget.unit, party.name), own)
     random = SecureRandom() if setup["insecure"] is None else InsecureRandom(setup["insecure"])
-    door = Door(
-        party=party.name,
-        ledger=ledger,
-        random=_own_random(random, facts.place(party.name)),
-        run=setup["session"],
+    roster = {name: bytes.fromhex(key) for name, key in setup["roster"].items()}
+    session = Session(
+        name=setup["session"],
+        kinds=recipe.messages,
+        transcript=Transcript.create(None, session=setup["session"]),
+        folder=folder,
+        summing=summing_of(recipe, facts, roster),
     )
-    home = Home(party=party, facts=facts, schedule=schedule, door=door, seed=setup["seed"])
-    file = folder and folder / f"{party.name}.npz"
-    return Host(
-        recipe.participant(home), door, session=setup["session"], kinds=recipe.messages, file=file or None
+    return host_of(
+        recipe,
+        party,
+        facts,
+        session,
+        schedule=schedule,
+        ledger=ledger,
+        random=own_random(random, facts.place(party.name)),
+        identity=identity,
+        seed=setup["seed"],
     )
 
 
@@ -92,11 +112,14 @@ def main() -> None:
     # Whatever else prints must not come between the letters.
     out, sys.stdout = sys.stdout.buffer, sys.stderr
     host: Host | None = None
+    identity = Identity.generate()
     while True:
         kind, content = receive(sys.stdin.buffer)
         try:
-            if kind == BEGIN:
-                host = begun(json.loads(content))
+            if kind == KEY:
+                send(out, DONE, identity.public)
+            elif kind == BEGIN:
+                host = begun(json.loads(content), identity)
                 send(out, DONE, b"")
             elif kind and host is not None:
                 send(out, DONE, host.handle(content) if kind == ASK else model_bytes(host, content))
@@ -104,6 +127,8 @@ def main() -> None:
                 return
         except RoundLost as lost:
             send(out, LOST, str(lost).encode())
+        except TooFew as few:
+            send(out, STOPPED, str(few).encode())
         except CofactorError as error:
             send(out, FAILED, str(error).encode())
 

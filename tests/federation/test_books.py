@@ -16,6 +16,7 @@ from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.mechanisms import Laplace
 from cofactor.privacy.schedule import Release, Schedule
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
 from tests.federation.making import BUDGET, ItemSums, on_disk, parties, trained
 
 PURE = Budget(epsilon=2.0, delta=0.0, unit="user")
@@ -207,11 +208,11 @@ def test_party_may_ask_for_more_privacy_and_for_nothing_else() -> None:
             own_budget(replace(north, budget=own), BUDGET)
 
 
-@pytest.mark.parametrize("summed", [False, True])
-def test_party_with_a_smaller_budget_loses_less(summed: bool) -> None:
+@pytest.mark.parametrize("aggregate", [PlainSum(), IdealSum(), SecureSum()], ids=["plain", "ideal", "secure"])
+def test_party_with_a_smaller_budget_loses_less(aggregate: Any) -> None:
     strict, *others = parties(3)
     federation = Federation.horizontal([replace(strict, budget=small(0.5)), *others])
-    run = trained(ItemSums(summed=summed), federation)
+    run = trained(ItemSums(aggregate=aggregate), federation)
     assert run.together is not None
     losses = {name: facts.epsilon for name, facts in run.together.parties.items()}
     assert losses["north"] is not None

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cofactor.errors import ConfigError, Refused, RunError
+from cofactor.errors import ConfigError, Refused, RunError, TooFew
 from cofactor.federation.channel import Failures, InProcess
 from cofactor.federation.door import RoundLost
 from cofactor.randomness import InsecureRandom
@@ -29,13 +29,62 @@ def channel(*hosts: Echo, **settings: Any) -> InProcess:
     return InProcess({host.party: host for host in hosts}, **settings)  # type: ignore[misc]
 
 
+def to_all(made: InProcess) -> dict[str, bytes]:
+    return dict.fromkeys(made.parties, b"?")
+
+
 def test_everybody_gets_the_same_bytes_and_answers_for_itself() -> None:
     made = channel(Echo("a"), Echo("b"), Echo("c"))
-    answers = made.ask(1, b"?")
+    answers = made.ask(1, to_all(made))
     made.close()
     assert answers.by_party == {"a": b"?a", "b": b"?b", "c": b"?c"}
     assert not answers.missing
     assert made.parties == ("a", "b", "c")
+
+
+def test_only_those_are_asked_who_have_a_letter_each_its_own() -> None:
+    hosts = Echo("a"), Echo("b"), Echo("c")
+    made = channel(*hosts)
+    answers = made.ask(1, {"a": b"1", "c": b"2"}, 3)
+    made.close()
+    assert answers.by_party == {"a": b"1a", "c": b"2c"}
+    assert not answers.missing
+    assert [host.heard for host in hosts] == [1, 0, 1]
+
+
+# Steps of a secure sum: two of keys, one with the answer, two more.
+@pytest.mark.parametrize(
+    ("failures", "answered", "heard"),
+    [
+        (Failures(absent=frozenset({("a", 1)})), [], 0),
+        (Failures(lost=frozenset({("a", 1)})), [0, 1], 5),
+        (Failures(delays={("a", 1): 61.0}), [0, 1], 5),
+        (Failures(silent=frozenset({("a", 1)})), [0, 1, 2], 3),
+        (Failures(silent=frozenset({("a", 2)})), [0, 1, 2, 3, 4], 5),
+    ],
+    ids=["absent", "lost", "late", "silent", "later"],
+)
+def test_failures_come_where_the_answer_of_a_sum_is_sent(
+    failures: Failures, answered: list[int], heard: int
+) -> None:
+    host = Echo("a")
+    made = channel(host, failures=failures)
+    found = [step for step in range(5) if made.ask(1, to_all(made), step).by_party]
+    made.close()
+    assert (found, host.heard) == (answered, heard)
+
+
+def test_silence_is_about_sums_only() -> None:
+    made = channel(Echo("a"), failures=Failures(silent=frozenset({("a", 1)})))
+    assert made.ask(1, to_all(made)).by_party
+    made.close()
+
+
+def test_party_that_stops_because_too_few_are_left_is_missing_and_not_lost() -> None:
+    made = channel(Echo("a"), Echo("b", TooFew("1 of 2 is left")))
+    answers = made.ask(1, to_all(made), 3)
+    made.close()
+    assert (answers.missing, answers.lost) == ({"b": "1 of 2 is left"}, frozenset())
 
 
 def test_absent_party_computes_nothing_and_lost_answer_was_made() -> None:
@@ -44,7 +93,7 @@ def test_absent_party_computes_nothing_and_lost_answer_was_made() -> None:
         absent=frozenset({("a", 1)}), lost=frozenset({("b", 1)}), delays={("c", 1): 61.0, ("d", 1): 59.0}
     )
     made = channel(*hosts, failures=failures)
-    answers = made.ask(1, b"?")
+    answers = made.ask(1, to_all(made))
     assert answers.by_party == {"d": b"?d"}
     assert answers.missing == {
         "a": "did not get the question",
@@ -53,13 +102,13 @@ def test_absent_party_computes_nothing_and_lost_answer_was_made() -> None:
     }
     assert not answers.lost
     assert [host.heard for host in hosts] == [0, 1, 1, 1]
-    assert set(made.ask(2, b"?").by_party) == {"a", "b", "c", "d"}
+    assert set(made.ask(2, to_all(made)).by_party) == {"a", "b", "c", "d"}
     made.close()
 
 
 def test_round_that_a_crash_took_is_told_from_one_that_is_late() -> None:
     made = channel(Echo("a"), Echo("b", RoundLost("gone")))
-    answers = made.ask(1, b"?")
+    answers = made.ask(1, to_all(made))
     made.close()
     assert answers.missing == {"b": "gone"}
     assert answers.lost == {"b"}
@@ -67,7 +116,7 @@ def test_round_that_a_crash_took_is_told_from_one_that_is_late() -> None:
 
 def test_all_may_be_missing() -> None:
     made = channel(Echo("a"), Echo("b"), failures=Failures(absent=frozenset({("a", 1), ("b", 1)})))
-    answers = made.ask(1, b"?")
+    answers = made.ask(1, to_all(made))
     made.close()
     assert not answers.by_party
     assert set(answers.missing) == {"a", "b"}
@@ -77,7 +126,7 @@ def test_all_may_be_missing() -> None:
 def test_error_at_a_party_is_not_taken_for_silence(error: Exception) -> None:
     made = channel(Echo("a"), Echo("b", error))
     with pytest.raises(type(error), match="broken"):
-        made.ask(1, b"?")
+        made.ask(1, to_all(made))
     made.close()
 
 

@@ -13,11 +13,15 @@ from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.drive import Round, Session, drive, farewell
 from cofactor.federation.host import write_arrays
 from cofactor.federation.messages import Letter, Message
+from cofactor.federation.summing import Summing, SumPart
 from cofactor.federation.transcript import Transcript
+from cofactor.recipes.hosts import summing_of
+from cofactor.recipes.sums import IdealSum, SecureSum
 from tests.federation.making import Averager, Guess, ItemSums, Off, horizontal, trained
 
 FACTS = horizontal(2).facts
 PARTIES = ("north", "south")
+SUMMED = ItemSums(rounds=1, aggregate=IdealSum())
 
 
 class Canned:
@@ -28,9 +32,9 @@ class Canned:
     def __init__(self, answer: Callable[[str, int], Any], lost: frozenset[str] = frozenset()) -> None:
         self.answer, self.lost, self.asked = answer, lost, 0
 
-    def ask(self, round: int, data: bytes) -> Answers:  # noqa: ARG002
+    def ask(self, round: int, letters: Mapping[str, bytes], step: int | None = None) -> Answers:  # noqa: ARG002
         self.asked += 1
-        found = {party: self.answer(party, round) for party in PARTIES}
+        found = {party: self.answer(party, round) for party in letters}
         answered = {party: answer for party, answer in found.items() if isinstance(answer, bytes)}
         missing = {party: "is silent" for party, answer in found.items() if not isinstance(answer, bytes)}
         return Answers(by_party=answered, missing=missing, lost=self.lost)
@@ -41,9 +45,23 @@ def reply(party: str, round: int, /, *, body: Message | None = None, **changes: 
     return Letter(**usual | changes, body=body or Off(sums=np.full(5, 8.0))).to_bytes()
 
 
-def session(folder: Path | None = None) -> Session:
+FORM = '["OffInAll",[["hundredths",0,[5]]],32]'
+
+
+def part(party: str, round: int, /, **changes: Any) -> bytes:
+    """Return a party's answer to a sum that is simulated."""
+    usual: dict[str, Any] = {"form": FORM, "variances": np.zeros(1), "values": np.full(5, 800, np.int64)}
+    body = SumPart(**usual | {"secrets": np.zeros((0, 32), np.uint8)} | changes)
+    return reply(party, round, body=body, protection="a share of noise, SIMULATION")
+
+
+def session(folder: Path | None = None, *, summing: Summing | None = None) -> Session:
     transcript = Transcript.create(None, session="s")
-    return Session(name="s", kinds=ItemSums.messages, transcript=transcript, folder=folder)
+    return Session(name="s", kinds=ItemSums.messages, transcript=transcript, folder=folder, summing=summing)
+
+
+def summing(recipe: ItemSums) -> Session:
+    return session(summing=summing_of(recipe, FACTS, {}))
 
 
 def driven(
@@ -84,13 +102,12 @@ def test_transcript_tells_who_saw_what() -> None:
 
 
 def test_nobody_sees_more_than_the_sum_where_only_sums_are_wanted() -> None:
-    def share(party: str, round: int) -> bytes:
-        return reply(party, round, protection="a share of noise")
-
-    coordinator, used, _ = driven(Canned(share), recipe=ItemSums(rounds=1, summed=True))
+    coordinator, used, _ = driven(Canned(part), recipe=SUMMED, of=summing(SUMMED))
     assert coordinator.taken == [(1, [SUM])]
     assert coordinator.mean.tolist() == pytest.approx([3 + 16 / 80] * 5)
-    assert [each.receiver for each in used.transcript.sent[2:]] == [SUM, SUM]
+    assert [(each.receiver, each.protection) for each in used.transcript.sent[2:]] == [
+        (SUM, "a share of noise, SIMULATION")
+    ] * 2
 
 
 def test_share_of_noise_that_is_not_summed_is_refused() -> None:
@@ -98,33 +115,57 @@ def test_share_of_noise_that_is_not_summed_is_refused() -> None:
         driven(Canned(lambda party, round: reply(party, round, protection="a share of noise")))
 
 
+def test_part_of_a_sum_is_no_answer_where_answers_are_seen() -> None:
+    with pytest.raises(RunError, match="north began a sum in round 1, and no sum was wanted"):
+        driven(Canned(part))
+
+
+@pytest.mark.parametrize("aggregate", [IdealSum(), SecureSum()], ids=["ideal", "secure"])
+def test_answer_that_is_seen_is_no_part_of_a_sum(aggregate: Any) -> None:
+    recipe = ItemSums(rounds=1, aggregate=aggregate)
+    with pytest.raises(RunError, match="north answered with Off in the middle of a sum"):
+        driven(Canned(reply), recipe=recipe, of=summing(recipe))
+
+
+def test_sum_that_nobody_knows_how_to_make_is_refused() -> None:
+    with pytest.raises(RunError, match="nobody has said how it is made"):
+        driven(Canned(part), recipe=SUMMED)
+
+
 def test_sum_is_not_opened_while_a_party_is_missing() -> None:
-    channel = Canned(lambda party, round: reply(party, round) if party == "north" else None)
-    coordinator = Averager(ItemSums(rounds=1, summed=True), FACTS)
-    with pytest.raises(Refused, match=r"south did not answer.*sum was not opened"):
-        drive(coordinator, channel, session(), lambda _: None)
+    channel = Canned(lambda party, round: part(party, round) if party == "north" else None)
+    coordinator = Averager(SUMMED, FACTS)
+    with pytest.raises(Refused, match=r"south did not answer.*at least 2 of 2.*sum was not opened"):
+        drive(coordinator, channel, summing(SUMMED), lambda _: None)
     assert not coordinator.taken
 
 
 def test_sum_that_can_never_be_complete_is_left_out() -> None:
     channel = Canned(
-        lambda party, round: reply(party, round) if party == "north" or round > 1 else None,
+        lambda party, round: part(party, round) if party == "north" or round > 1 else None,
     )
     channel.lost = frozenset({"south"})
-    coordinator = Averager(ItemSums(rounds=1, summed=True), FACTS)
-    drive(coordinator, channel, session(), lambda _: None)
+    coordinator = Averager(SUMMED, FACTS)
+    drive(coordinator, channel, summing(SUMMED), lambda _: None)
     assert coordinator.taken == [(1, [])]
 
 
 @pytest.mark.parametrize(
-    "body",
-    [Off(sums=np.zeros(1)), Off(sums=np.zeros((5, 1))), Guess(mean=np.zeros(5))],
-    ids=["1", "5x1", "kind"],
+    "other",
+    [
+        '["OffInAll",[["hundredths",0,[1]]],32]',
+        '["OffInAll",[["hundredths",0,[5,1]]],32]',
+        '["OffInAll",[["hundredths",1,[5]]],32]',
+        '["OffInAll",[["hundredths",0,[5]]],33]',
+        '["OffInAll",[["sums",0,[5]]],32]',
+        '["Guess",[["hundredths",0,[5]]],32]',
+    ],
+    ids=["1", "5x1", "number", "bits", "name", "kind"],
 )
-def test_answers_of_different_form_have_no_sum(body: Message) -> None:
-    channel = Canned(lambda party, round: reply(party, round, body=body if party == "south" else None))
-    with pytest.raises(RunError, match="differ in kind or shape"):
-        driven(channel, recipe=ItemSums(rounds=1, summed=True))
+def test_answers_of_different_form_have_no_sum(other: str) -> None:
+    channel = Canned(lambda party, round: part(party, round, form=other if party == "south" else FORM))
+    with pytest.raises(RunError, match="differ in kind, shape or size of numbers"):
+        driven(channel, recipe=SUMMED, of=summing(SUMMED))
 
 
 @pytest.mark.parametrize(
@@ -209,11 +250,40 @@ def test_last_letter_is_sent_and_written_down_like_all_others() -> None:
     assert [each.receiver for each in used.transcript.sent[-2:]] == list(PARTIES)
 
 
-def test_training_with_sums_ends_while_a_party_is_away_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
-    recipe = ItemSums(summed=True)
+def taken_of(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[str]]]:
+    """Return what all coordinators from now on take in."""
+    found: list[tuple[int, list[str]]] = []
+    take = Averager.take
+
+    def watched(self: Averager, round: int, replies: Mapping[str, Message]) -> None:
+        found.append((round, sorted(replies)))
+        take(self, round, replies)
+
+    monkeypatch.setattr(Averager, "take", watched)
+    return found
+
+
+def test_training_with_sums_ends_while_a_party_is_away_and_goes_on_when_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, taken = ItemSums(aggregate=IdealSum()), taken_of(monkeypatch)
     with pytest.raises(Refused, match="north did not answer"):
         trained(recipe, folder=tmp_path, failures=Failures(absent=frozenset({("north", 2)})))
     with pytest.raises(Refused, match="south did not answer"):
         trained(recipe, folder=tmp_path, failures=Failures(lost=frozenset({("south", 2)})))
     run = trained(recipe, folder=tmp_path)
     assert run.guarantee.releases == 9
+    assert taken == [(1, [SUM]), (2, [SUM]), (3, [SUM])]
+
+
+def test_secure_sum_that_began_without_a_party_is_lost_when_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, taken = ItemSums(aggregate=SecureSum()), taken_of(monkeypatch)
+    with pytest.raises(Refused, match="north did not answer"):
+        trained(recipe, folder=tmp_path, failures=Failures(absent=frozenset({("north", 2)})))
+    # The others' keys are gone with the process; they have been charged, so that north is, too.
+    run = trained(recipe, folder=tmp_path)
+    assert run.guarantee.releases == 9
+    assert taken == [(1, [SUM]), (2, []), (3, [SUM])]
+    assert "south: the keys of the secure sum of round 2 are gone" in run.events[1].note

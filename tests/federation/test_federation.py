@@ -206,8 +206,28 @@ def test_every_user_is_a_party_of_her_own_on_devices() -> None:
     assert made.facts.users == (10,)
     assert made.simulated
     assert rows(made.pooled()) == rows(ratings(1))
-    with pytest.raises(ConfigError, match="has parties, no devices"):
+    with pytest.raises(ConfigError, match=r"not simulated devices. Look at parties"):
         _ = horizontal().devices
+
+
+def test_devices_of_their_own_have_one_user_each() -> None:
+    phones = [
+        party(name, [(name, "a", 4.0), (name, item, 2.0)]) for name, item in zip("xyz", "bdc", strict=True)
+    ]
+    made = Federation.on_device(phones, scale=Scale(1, 5))
+    assert (made.kind, made.simulated, made.facts.cohort) == ("on-device", False, False)
+    assert (made.facts.users, made.facts.summed, made.facts.user_count) == ((1, 1, 1), 3, 3)
+    assert made.facts.catalogue.tolist() == ["a", "b", "c", "d"]
+    with pytest.raises(ConfigError, match="not simulated devices"):
+        _ = made.devices
+    with pytest.raises(DataError, match="crowd has ratings of 2 users, and a device has those of one"):
+        Federation.on_device([*phones, party("crowd", SOUTH)])
+
+
+def test_cohort_is_summed_device_by_device() -> None:
+    facts = Federation.on_device(ratings(1)).facts
+    assert (facts.cohort, facts.summed, len(facts.parties)) == (True, 10, 1)
+    assert (horizontal().facts.cohort, horizontal().facts.summed) == (False, 3)
 
 
 def test_parties_are_found_by_name() -> None:

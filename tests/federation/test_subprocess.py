@@ -1,6 +1,6 @@
 """Recipes know no transport: parties in processes of their own publish the same numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from cofactor.data.ratings import Scale
 from cofactor.errors import RunError
 from cofactor.factors.bayes import Bayes
+from cofactor.federation.channel import Answers
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.drive import Round, Session, drive, farewell
 from cofactor.federation.federation import Federation
@@ -20,10 +21,13 @@ from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.ledger import Ledger
 from cofactor.recipes.horizontal import HorizontalMF
+from cofactor.recipes.hosts import summing_of
+from cofactor.recipes.sums import IdealSum, SecureSum
 from cofactor.recipes.vertical import VerticalMF
 from cofactor.recipes.vertical_taste import VerticalTaste
 from tests.federation.making import BUDGET, Guess, ItemSums, RatingSums, trained
 from tests.federation.subprocess_channel import SubprocessChannel, setups
+from tests.federation.summing_parties import Watching
 
 RECIPES = [
     "tests.federation.making:ItemSums",
@@ -42,16 +46,16 @@ def channel() -> Iterator[SubprocessChannel]:
         yield made
 
 
-def federation(folder: Path, split: str) -> Federation:
-    """Two files with users, or items, of which each party lacks some."""
+def federation(folder: Path, split: str, names: tuple[str, ...] = NAMES) -> Federation:
+    """Files with users, or items, of which each party lacks some."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(4)
-    for k, name in enumerate(NAMES):
+    for k, name in enumerate(names):
         cells = np.sort(random.choice(12 * 8, 60, replace=False))
         rows = [(int(cell) // 8 + 2 * k, int(cell) % 8 + k, int(random.integers(1, 6))) for cell in cells]
         lines = "".join(f"{user},{item},{value}\n" for user, item, value in rows)
         (folder / f"{name}.csv").write_text("user,item,rating\n" + lines)
-    parties = [Party.from_csv(folder / f"{name}.csv", scale=Scale(1, 5)) for name in NAMES]
+    parties = [Party.from_csv(folder / f"{name}.csv", scale=Scale(1, 5)) for name in names]
     made: Federation = getattr(Federation, split)(parties)
     return made
 
@@ -60,8 +64,14 @@ def over_pipes(
     channel: SubprocessChannel, recipe: Any, joined: Federation, budget: Budget | None, **more: Any
 ) -> tuple[Any, dict[str, dict[str, Any]], Session]:
     settled = recipe.settled(joined.facts, budget)
-    channel.begin(setups(joined, settled, budget, session="s", insecure=5, **more))
-    session = Session(name="s", kinds=settled.messages, transcript=Transcript.create(None, session="s"))
+    roster = channel.roster()
+    channel.begin(setups(joined, settled, budget, session="s", roster=roster, insecure=5, **more))
+    session = Session(
+        name="s",
+        kinds=settled.messages,
+        transcript=Transcript.create(None, session="s"),
+        summing=summing_of(settled, joined.facts, roster),
+    )
     coordinator = settled.coordinator(joined.facts, 0)
     rounds: list[Round] = []
     drive(coordinator, channel, session, rounds.append)
@@ -71,7 +81,8 @@ def over_pipes(
 
 CASES: dict[str, tuple[Any, Budget | None]] = {
     "toy": (ItemSums(), BUDGET),
-    "toy, summed": (ItemSums(summed=True), BUDGET),
+    "toy, ideal sum": (ItemSums(aggregate=IdealSum()), BUDGET),
+    "toy, secure sum": (ItemSums(aggregate=SecureSum()), BUDGET),
     "toy, vertical": (RatingSums(), BY_RATING),
     "toy, not private": (ItemSums(), None),
     "VerticalMF": (VerticalMF(factors=2, rounds=2, local_steps=2), BY_RATING),
@@ -126,10 +137,10 @@ def test_more_real_recipes_publish_the_same_numbers_over_pipes(
 def test_error_at_a_party_comes_back_with_its_words(channel: SubprocessChannel, tmp_path: Path) -> None:
     joined = federation(tmp_path / "x", "horizontal")
     settled = ItemSums().settled(joined.facts, BUDGET)
-    channel.begin(setups(joined, settled, BUDGET, session="s"))
+    channel.begin(setups(joined, settled, BUDGET, session="s", roster={}))
     other = Letter(session="t", round=1, sender=COORDINATOR, body=Guess(mean=np.zeros(9)))
     with pytest.raises(RunError, match="north: north: a letter of another session"):
-        channel.ask(1, other.to_bytes())
+        channel.ask(1, dict.fromkeys(NAMES, other.to_bytes()))
 
 
 @pytest.mark.slow
@@ -138,9 +149,10 @@ def test_party_that_was_killed_sends_the_same_bytes_when_it_is_back(
 ) -> None:
     joined = federation(tmp_path / "x", "horizontal")
     settled = ItemSums().settled(joined.facts, BUDGET)
-    told = setups(joined, settled, BUDGET, session="s", folder=tmp_path)
+    told = setups(joined, settled, BUDGET, session="s", roster={}, folder=tmp_path)
     channel.begin(told)
-    question = Letter(session="s", round=1, sender=COORDINATOR, body=Guess(mean=np.full(9, 3.0))).to_bytes()
+    body = Guess(mean=np.full(9, 3.0))
+    question = dict.fromkeys(NAMES, Letter(session="s", round=1, sender=COORDINATOR, body=body).to_bytes())
     first = channel.ask(1, question)
     channel.kill("north")
     channel.begin(told)
@@ -153,3 +165,59 @@ def test_party_that_was_killed_sends_the_same_bytes_when_it_is_back(
     assert again.lost == {"north"}
     assert again.by_party == {"south": first.by_party["south"]}
     assert len(Ledger.open(tmp_path / "x" / "north.csv.ledger").entries) == 1
+
+
+class Killing:
+    """The channel, with one party killed for good before a step of the first round."""
+
+    def __init__(self, channel: SubprocessChannel, party: str, step: int) -> None:
+        self._channel, self._party, self._step, self.parties = channel, party, step, channel.parties
+
+    def ask(self, round: int, letters: Mapping[str, bytes], step: int | None = None) -> Answers:
+        if step == self._step and round == 1:
+            self._channel.kill(self._party, again=False)
+        return self._channel.ask(round, letters, step)
+
+
+FOUR = ("north", "south", "west", "east")
+
+
+@pytest.mark.parametrize("step", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_secure_sum_survives_a_party_that_is_killed_in_the_middle(step: int, tmp_path: Path) -> None:
+    joined = federation(tmp_path / "x", "horizontal", FOUR)
+    recipe = ItemSums(rounds=2, aggregate=SecureSum(dropout=0.25)).settled(joined.facts, None)
+    coordinator, rounds = Watching(recipe, joined.facts), list[Round]()
+    with SubprocessChannel(FOUR, recipes=RECIPES[:1]) as channel:
+        roster = channel.roster()
+        assert len(set(roster.values())) == 4
+        channel.begin(setups(joined, recipe, None, session="s", roster=roster))
+        session = Session(
+            name="s",
+            kinds=recipe.messages,
+            transcript=Transcript.create(None, session="s"),
+            summing=summing_of(recipe, joined.facts, roster),
+        )
+        drive(coordinator, Killing(channel, "west", step), session, rounds.append)
+        models = channel.finish(farewell(coordinator, session, channel.parties))
+    assert [dict(each.missing) for each in rounds] == [{"west": "is gone"}] * 2
+    first, second = coordinator.totals
+    assert first is not None
+    assert second is not None
+    # Killed before its masked numbers came, it is not in the first sum; killed later, it is.
+    survivors = [name for name in FOUR if name != "west" or step > 2]
+    assert first.tolist() == plain_totals(joined, survivors, np.full(11, 3.0)).tolist()
+    assert set(models) == {"north", "south", "east"}
+
+
+def plain_totals(joined: Federation, names: list[str], means: Any) -> Any:
+    """Return the sum of how far ratings are from these means, each party's cut to hundredths."""
+    total = np.zeros(11, np.int64)
+    for name in names:
+        own = joined.party(name).ratings
+        off, limited = own.values - means[own.items], np.zeros(11)
+        for user in range(own.user_count):
+            row = off[own.users == user]
+            length = np.sqrt(np.square(row).sum())
+            np.add.at(limited, own.items[own.users == user], row * min(1.0, 2.0 / max(length, 1e-9)))
+        total += np.trunc(100 * limited).astype(np.int64)
+    return total

@@ -1,7 +1,9 @@
 """Who saw what, sealed."""
 
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,10 +11,12 @@ from hypothesis import strategies as st
 
 from cofactor.errors import RunError
 from cofactor.federation.door import COORDINATOR, SUM
-from cofactor.federation.transcript import Sent, Transcript
+from cofactor.federation.federation import Federation
+from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.ledger import Ledger
-from tests.federation.making import ItemSums, trained
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
+from tests.federation.making import BUDGET, ItemSums, parties, trained
 
 
 def filled(path: Path | None) -> Transcript:
@@ -126,24 +130,53 @@ def test_sealed_line_with_other_facts_is_refused(tmp_path: Path) -> None:
         Transcript.open(tmp_path / "t.jsonl")
 
 
-def answers(run_sent: tuple[Sent, ...]) -> list[tuple[str, str]]:
-    return [(each.receiver, each.protection) for each in run_sent if each.sender != COORDINATOR]
+PARTS = [
+    ("SumBegun", COORDINATOR, "public"),
+    ("SumStep", COORDINATOR, "sealed for other parties"),
+    ("SumStep", COORDINATOR, "a share of noise, masked"),
+    ("SumStep", COORDINATOR, "public"),
+    ("SumStep", COORDINATOR, "shares of keys"),
+]
+KEPT = [*PARTS[:2], ("SumStep", COORDINATOR, "nothing, masked"), *PARTS[3:]]
 
 
 @pytest.mark.parametrize(
-    ("recipe", "budget", "told"),
+    ("aggregate", "budget", "told"),
     [
-        (ItemSums(rounds=1), True, (COORDINATOR, "noise")),
-        (ItemSums(rounds=1, summed=True), True, (SUM, "a share of noise")),
-        (ItemSums(rounds=1, summed=True, shares=False), True, (SUM, "noise")),
-        (ItemSums(rounds=1), False, (COORDINATOR, "nothing")),
+        (PlainSum(), BUDGET, [("Off", COORDINATOR, "noise")]),
+        (IdealSum(), BUDGET, [("SumPart", SUM, "a share of noise, SIMULATION")]),
+        (SecureSum(), BUDGET, PARTS),
+        (PlainSum(), None, [("Off", COORDINATOR, "nothing")]),
+        (IdealSum(), None, [("SumPart", SUM, "nothing, SIMULATION")]),
+        (SecureSum(), None, KEPT),
     ],
-    ids=["noise", "share", "noise and sum", "not private"],
+    ids=["noise", "ideal sum", "secure sum", "not private", "ideal, not private", "secure, not private"],
 )
 def test_run_tells_how_answers_were_protected(
-    recipe: ItemSums, budget: bool, told: tuple[str, str], tmp_path: Path
+    aggregate: Any, budget: Budget | None, told: list[tuple[str, str, str]], tmp_path: Path
 ) -> None:
-    run = trained(recipe, **({} if budget else {"budget": None}))
+    run = trained(ItemSums(rounds=1, aggregate=aggregate), budget=budget)
     assert run.together is not None
     (tmp_path / "t.jsonl").write_bytes(run.together.transcript)
-    assert answers(Transcript.open(tmp_path / "t.jsonl").sent) == [told] * 3
+    sent = Transcript.open(tmp_path / "t.jsonl").sent
+    for party in ("north", "south", "west"):
+        own = [each for each in sent if each.sender == party]
+        assert [(each.kind, each.receiver, each.protection) for each in own] == told
+
+
+def test_party_that_adds_all_its_noise_to_a_sum_has_it_told(tmp_path: Path) -> None:
+    strict, *others = parties(3)
+    own = replace(strict, budget=replace(BUDGET, epsilon=1.0))
+    run = trained(ItemSums(rounds=1, aggregate=SecureSum()), Federation.horizontal([own, *others]))
+    assert run.together is not None
+    (tmp_path / "t.jsonl").write_bytes(run.together.transcript)
+    masked = {
+        each.sender: each.protection
+        for each in Transcript.open(tmp_path / "t.jsonl").sent
+        if each.protection.endswith("masked")
+    }
+    assert masked == {
+        "north": "noise, masked",
+        "south": "a share of noise, masked",
+        "west": "a share of noise, masked",
+    }

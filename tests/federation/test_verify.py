@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,23 @@ import pytest
 from cofactor.errors import RunError
 from cofactor.factors.baselines import UserItemBias
 from cofactor.federation.channel import Failures
-from cofactor.federation.door import COORDINATOR
 from cofactor.federation.federation import Federation
-from cofactor.federation.folder import digests, seal
 from cofactor.federation.run import DataFacts, Run
-from cofactor.federation.transcript import Sent, Transcript
-from cofactor.federation.verify import Verdict, verify
+from cofactor.federation.verify import verify
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
 from cofactor.randomness import SecureRandom
+from cofactor.recipes.sums import IdealSum, SecureSum
+from tests.federation.forging import (
+    Facts,
+    change_facts,
+    failed,
+    forge_ledger,
+    forge_transcript,
+    last_answer,
+)
 from tests.federation.making import BUDGET, ItemSums, RatingSums, on_disk, ratings, trained, vertical
-
-Facts = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -41,65 +45,6 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(honest: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(honest, tmp_path / "copy")) / "run"
-
-
-def failed(verdict: Verdict) -> dict[str, str]:
-    assert verdict.holds == all(check.holds for check in verdict.checks)
-    return {check.name: check.detail for check in verdict.checks if not check.holds}
-
-
-def change_facts(folder: Path, change: Callable[[Facts], object]) -> None:
-    """Change run.json, and its hashes with it, as a careful forger would."""
-    facts = json.loads((folder / "run.json").read_text())
-    change(facts)
-    (folder / "run.json").write_text(json.dumps(seal({**facts, "files": digests(folder)})))
-
-
-def resealed(folder: Path) -> None:
-    """Make run.json's hashes and sizes fit the files, as a careful forger would."""
-    transcript = Transcript.open(folder / "transcript.jsonl")
-
-    def fit(facts: Facts) -> None:
-        together = facts["together"]
-        together["bytes"] = transcript.total_bytes
-        together["sha256"]["transcript"] = sha256(transcript.content()).hexdigest()
-        for party, stored in together["parties"].items():
-            stored["bytes_sent"] = transcript.bytes_by(party)
-            path = folder / "ledgers" / f"{party}.ledger"
-            together["sha256"]["ledgers"][party] = sha256(path.read_bytes()).hexdigest()
-
-    change_facts(folder, fit)
-
-
-def forge_transcript(folder: Path, change: Callable[[list[Facts]], object]) -> None:
-    """Write the transcript anew with other lines, and seals that fit."""
-    path = folder / "transcript.jsonl"
-    old = Transcript.open(path)
-    lines = [asdict(sent) for sent in old.sent]
-    change(lines)
-    path.unlink()
-    new = Transcript.create(path, session=old.session, split=old.split)
-    with new._chain.locked():
-        for line in lines:
-            new._chain.append(asdict(Sent(**line)))
-    resealed(folder)
-
-
-def forge_ledger(folder: Path, party: str, change: Callable[[Any], Any]) -> None:
-    """Write a ledger's copy anew with other events, and seals that fit; None leaves one out."""
-    path = folder / "ledgers" / f"{party}.ledger"
-    old = Ledger.open(path)
-    path.unlink()
-    new = Ledger.create(path, party=old.party, fingerprint=old.fingerprint, budget=old.budget)
-    for entry in old.entries:
-        event = change(entry.event)
-        if event is not None:
-            new.spend(event, run=entry.run)
-    resealed(folder)
-
-
-def last_answer(lines: list[Facts]) -> Facts:
-    return next(line for line in reversed(lines) if line["sender"] != COORDINATOR)
 
 
 def test_honest_run_is_borne_out(folder: Path) -> None:
@@ -125,12 +70,21 @@ def test_honest_run_is_borne_out(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("recipe", "federation", "budget"),
     [
-        (ItemSums(summed=True), None, BUDGET),
+        (ItemSums(aggregate=IdealSum()), None, BUDGET),
+        (ItemSums(aggregate=SecureSum()), None, BUDGET),
+        (ItemSums(aggregate=SecureSum()), None, None),
         (ItemSums(), None, None),
         (RatingSums(), vertical(), BUDGET),
         (RatingSums(), vertical(), Budget(epsilon=4.0, delta=1e-6, unit="rating")),
     ],
-    ids=["summed", "not private", "vertical users", "vertical ratings"],
+    ids=[
+        "ideal sum",
+        "secure sum",
+        "secure sum, not private",
+        "not private",
+        "vertical users",
+        "vertical ratings",
+    ],
 )
 def test_all_kinds_of_honest_runs_are_borne_out(
     recipe: ItemSums, federation: Federation | None, budget: Budget | None, tmp_path: Path

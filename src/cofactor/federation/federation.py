@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.config import whole
 from cofactor.data import split as splits
 from cofactor.data.grouping import Index
 from cofactor.data.ids import Ids
@@ -35,6 +36,8 @@ class Federation:
     """Whether one file was dealt out to make-believe parties."""
     scale_stated: bool = False
     """Whether the scale was named; otherwise it was read off the parties' ratings."""
+    ratings_each: int | None = None
+    """About how many ratings a device has: a public guess, so that nobody tells how many it has."""
 
     @classmethod
     def horizontal(
@@ -63,12 +66,18 @@ class Federation:
 
     @classmethod
     def on_device(
-        cls, devices: Ratings | Sequence[Party], *, scale: Scale | None = None, name: str = "devices"
+        cls,
+        devices: Ratings | Sequence[Party],
+        *,
+        scale: Scale | None = None,
+        name: str = "devices",
+        ratings_each: int = 50,
     ) -> "Federation":
         """Bring devices together, each with one user's ratings. The catalogue of items is public.
 
-        Ratings of many users make a simulation: every user is a device, and one participant, called `name`,
-        answers for all of them.
+        `ratings_each` is about how many ratings a device has: a public guess, not read off the data. Ratings
+        of many users make a simulation: every user is a device, and one participant, called `name`, answers
+        for all of them; how many ratings there are in all is public then.
         """
         if isinstance(devices, Ratings):
             cohort = Party(name=name, ratings=devices)
@@ -79,7 +88,14 @@ class Federation:
                 f"{crowded.name} has ratings of {crowded.ratings.user_count:,} users, and a device has those "
                 "of one. Parties of many users make a horizontal federation."
             )
-        return cls("on-device", _aligned(devices, "item"), _scale(devices, scale), False, scale is not None)
+        whole(ratings_each=ratings_each)
+        return cls(
+            "on-device",
+            _aligned(devices, "item"),
+            _scale(devices, scale),
+            scale_stated=scale is not None,
+            ratings_each=ratings_each,
+        )
 
     @property
     def devices(self) -> Devices:
@@ -103,7 +119,7 @@ class Federation:
             parties=tuple(party.name for party in self.parties),
             users=tuple(party.ratings.user_count for party in self.parties),
             items=tuple(party.ratings.item_count for party in self.parties),
-            ratings=tuple(len(party.ratings) for party in self.parties),
+            ratings=tuple(self.ratings_each or len(party.ratings) for party in self.parties),
             scale=self.scale,
             shared_ids=first.user_ids if shared_users else first.item_ids,
             catalogue=self.item_ids,

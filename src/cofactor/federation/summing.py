@@ -249,7 +249,7 @@ def simulated(summing: Summing, parts: Mapping[str, SumPart]) -> tuple[Form, Int
     """Add up what lies open, as a secure sum would have."""
     form = _one_form(parts)
     for party, part in parts.items():
-        if part.values.shape != (form.length,):
+        if part.values.shape != (form.length,) or part.values.dtype != np.int64:
             raise RunError(f"{party} sent other numbers than it says.")
     total = np.sum([part.values for part in parts.values()], axis=0)
     if summing.layers is None:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.data.grouping import Grouped, offsets
 from cofactor.privacy.budget import Unit
+from cofactor.privacy.neighbours import Datasets, Neighbours
 from cofactor.recipes.clipping import Clipping, EmbeddingClipping, GradientClipping
 from cofactor.recipes.private_descent import PrivateDescent
 
@@ -16,6 +18,13 @@ CLIPPINGS: list[Clipping] = [EmbeddingClipping(), GradientClipping(limit=3.0)]
 UNITS: list[Unit] = ["rating", "user"]
 
 Reals = NDArray[np.float64]
+
+USERS, ITEMS, FACTORS, MOST = 4, 6, 5, 3
+EMPTY: tuple[float | None, ...] = ()
+"""A user, or a rating, that is not there."""
+
+Ratings = tuple[float | None, ...]
+"""Of a user, one for each item, None for no rating; of a rating, its value."""
 
 
 def grouped(users: Sequence[Sequence[tuple[int, float]]]) -> Grouped:
@@ -82,3 +91,53 @@ def longest_share(rows: Reals, longest: float) -> Reals:
     """Return what to multiply each row with, so that none is too long."""
     lengths: Reals = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.minimum(1, longest / np.maximum(lengths, 1e-300)))
+
+
+def vectors(seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return vectors of which many are as long as they may be; user 0 is at right angles to items 0 to 2."""
+    chance = np.random.default_rng(seed)
+    users, items = chance.uniform(0, 3, (USERS, FACTORS)), chance.uniform(0, 3, (ITEMS, FACTORS))
+    users[0], items[:MOST] = 9 * np.eye(FACTORS)[0], 9 * np.eye(FACTORS)[1]
+    return users, items
+
+
+def party_of(ratings: list[list[tuple[int, float]]], clipping: Clipping, unit: Unit) -> PrivateDescent:
+    return PrivateDescent(
+        grouped(ratings), *vectors(), clipping=clipping, unit=unit, highest=HIGHEST, most_ratings=MOST
+    )
+
+
+def by_user(units: tuple[Any, ...], unit: Unit) -> list[list[tuple[int, float]]]:
+    """Return (item, value) for each user; rating number k is that of user k % USERS on item k // USERS."""
+    if unit == "user":
+        return [[(item, x) for item, x in enumerate(user) if x is not None] for user in units]
+    ratings: list[list[tuple[int, float]]] = [[] for _ in range(USERS)]
+    for k, rating in enumerate(units):
+        if rating:
+            ratings[k % USERS].append((k // USERS, rating[0]))
+    return ratings
+
+
+def datasets(unit: Unit, lowest: float) -> Datasets:
+    def value(chance: np.random.Generator) -> float:
+        return float(chance.choice([lowest, 0.0, HIGHEST, chance.uniform(lowest, HIGHEST)]))
+
+    def draw(chance: np.random.Generator) -> Ratings:
+        if unit == "rating":
+            return (value(chance),)
+        rated = chance.permutation(ITEMS)[: chance.integers(1, MOST + 1)]
+        return tuple(value(chance) if item in rated else None for item in range(ITEMS))
+
+    return Datasets(draw=draw, count=USERS if unit == "user" else USERS * ITEMS, empty=EMPTY)
+
+
+def worst_case(unit: Unit) -> Neighbours:
+    """User 0 gives the highest ratings to items that are predicted 0."""
+    if unit == "rating":
+        return Neighbours(units=((HIGHEST,),) * (USERS * ITEMS), which=0, other=EMPTY)
+    everything = (HIGHEST,) * MOST + (None,) * (ITEMS - MOST)
+    return Neighbours(units=(everything,) * USERS, which=0, other=EMPTY)
+
+
+def lowest_for(clipping: Clipping) -> float:
+    return 0.0 if isinstance(clipping, EmbeddingClipping) else -HIGHEST

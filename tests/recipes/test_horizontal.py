@@ -54,7 +54,7 @@ def step_of(recipe: HorizontalMF, units: tuple[Row, ...], *, items: NDArray[Any]
     half, _ = participant_of(recipe, table(rated), BUDGET)
     steps: list[NDArray[np.float64]] = []
 
-    def watched(descent: PrivateDescent, _: Any) -> NDArray[Any]:
+    def watched(descent: PrivateDescent, *_: Any) -> NDArray[Any]:
         steps.append(descent.sums(both=False).items / descent.reach(both=False).items)
         return descent.items
 

@@ -14,7 +14,7 @@ from cofactor.privacy.neighbours import Datasets, Neighbours
 from cofactor.privacy.sensitivity import assert_bounded
 from cofactor.randomness import InsecureRandom
 from cofactor.recipes.taste_items import KnownItems, Units
-from cofactor.recipes.taste_message import LEVEL, MESSAGE_BOUND, Directions, parts, user_messages
+from cofactor.recipes.taste_message import LEVEL, MESSAGE_BOUND, Directions, in_grains, parts, user_messages
 
 STARS = Scale(1, 5)
 WIDTHS = [1, 3]
@@ -60,18 +60,36 @@ def draw(chance: np.random.Generator) -> tuple[int, float]:
 DATASETS = Datasets(draw=draw, count=4)
 
 
-def messages(units: tuple[Any, ...], width: int) -> Bounded:
+def messages(units: tuple[Any, ...], width: int, grain: float | None = None) -> Bounded:
     bias = np.array([0.2, -1.0, 0.0, 50.0])
-    return user_messages(ratings_of(units), Units.of(STARS), 0.1, bias, directions_for(width))
+    return user_messages(ratings_of(units), Units.of(STARS), 0.1, bias, directions_for(width), grain=grain)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_rating_changes_the_messages_by_no_more_than_the_accountant_is_told(width: int, which: int) -> None:
+@pytest.mark.parametrize("grain", [None, 2.0**-10])
+def test_a_rating_changes_the_messages_by_no_more_than_the_accountant_is_told(
+    width: int, which: int, grain: float | None
+) -> None:
     # The worst cases: a direction that has length 1, and one that had to be shortened.
     units = ((0, 1.0), (0, 5.0), (1, 3.0), (2, 4.0))
-    worst = Neighbours(units=units, which=which, other=None)
-    assert_bounded(lambda given: messages(given, width), MESSAGE_BOUND, DATASETS, worst_case=worst)
+    worst, bound = Neighbours(units=units, which=which, other=None), MESSAGE_BOUND
+    if grain is not None:
+        bound = in_grains(grain)
+        assert bound.size == MESSAGE_BOUND.size / grain
+    assert_bounded(
+        lambda given: messages(given, width, grain), bound, DATASETS, worst_case=worst, pairs=100, climbs=100
+    )
+
+
+def test_messages_in_grains_are_whole_and_cut_rating_by_rating() -> None:
+    units = ((0, 1.0), (0, 5.0), (0, 3.0), (2, 4.0))
+    whole = messages(units, 3, 2.0**-6)
+    assert whole.value.dtype == np.int64
+    alone = [messages(tuple(unit if at == k else None for at, unit in enumerate(units)), 3) for k in range(4)]
+    np.testing.assert_array_equal(
+        whole.value, sum(np.trunc(each.value * 64).astype(np.int64) for each in alone)
+    )
 
 
 @pytest.mark.parametrize("width", WIDTHS)

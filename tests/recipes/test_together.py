@@ -18,15 +18,14 @@ from cofactor.privacy.budget import Budget
 from cofactor.privacy.ledger import Ledger
 from cofactor.progress import Progress
 from cofactor.randomness import InsecureRandom, SecureRandom
-from cofactor.recipes import together
+from cofactor.recipes.hosts import own_random
+from cofactor.recipes.sums import IdealSum, SecureSum
 from cofactor.recipes.train import train
 from tests.federation.making import (
     BUDGET,
-    WHAT,
     Adder,
     Averager,
     ItemSums,
-    Off,
     RatingSums,
     horizontal,
     on_disk,
@@ -76,8 +75,9 @@ def test_releases_of_all_parties_add_up_for_users_that_they_share() -> None:
     assert all(loss is not None and loss < 3.0 for loss in losses)
 
 
-def test_party_whose_noise_is_shared_loses_more_if_all_others_collude() -> None:
-    run = trained(ItemSums(summed=True))
+@pytest.mark.parametrize("aggregate", [IdealSum(), SecureSum()], ids=["ideal", "secure"])
+def test_party_whose_noise_is_shared_loses_more_if_all_others_collude(aggregate: Any) -> None:
+    run = trained(ItemSums(aggregate=aggregate), horizontal(4))
     assert run.together is not None
     assert run.guarantee.epsilon is not None
     for facts in run.together.parties.values():
@@ -100,7 +100,7 @@ def test_seed_never_touches_noise() -> None:
 
 
 def test_parties_never_draw_the_same_noise() -> None:
-    noise = [together._own_random(InsecureRandom(5), place).new_key().tolist() for place in range(3)]
+    noise = [own_random(InsecureRandom(5), place).new_key().tolist() for place in range(3)]
     assert len({tuple(key) for key in noise}) == 3
 
 
@@ -165,8 +165,7 @@ def test_recipe_is_told_with_all_its_choices_made(private: Run) -> None:
         "kind": "ItemSums",
         "rounds": 3,
         "limit": 2.0,
-        "summed": False,
-        "shares": True,
+        "aggregate": {"kind": "PlainSum"},
     }
 
 
@@ -323,23 +322,6 @@ def test_other_training_is_not_taken_for_the_interrupted_one(
     with pytest.raises(RunError, match=message):
         trained(folder=tmp_path, **change)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_recipe_cannot_share_the_noise_of_a_party_that_asked_for_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def sharing(self: Adder, round: int, message: Any) -> Off:
-        assert self.home.schedule is not None
-        bounded = self._off(message.mean)
-        mechanism = self.home.schedule.releases[0].mechanism
-        return Off(sums=self.home.door.release(mechanism, bounded, what=WHAT, share=0.5))
-
-    monkeypatch.setattr(Adder, "handle", sharing)
-    strict, *others = parties(2)
-    own = replace(strict, budget=replace(BUDGET, epsilon=0.5))
-    with pytest.raises(RunError, match="north has a budget of its own"):
-        trained(ItemSums(summed=True), Federation.horizontal([own, *others]))
-    trained(ItemSums(summed=True), Federation.horizontal([strict, *others]))
 
 
 def test_reservations_are_given_up_when_a_training_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_a_unit_changes_the_mean_by_no_more_than_the_bound(budget: Budget) -> No
             return bounded.value
 
         half._home.door.release = release
-        released_total(half._home, half._ratings, budget.unit)
+        released_total(half._home, half._ratings, budget.unit, summed=False)
         return captured[-1]
 
     total(((3.0,),) * (USERS * ITEMS) if budget.unit == "rating" else ((3.0,) * ITEMS,) * USERS)

@@ -19,18 +19,25 @@ from cofactor.federation.party import Party
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.mechanisms import Gaussian
+from cofactor.privacy.mechanisms import Gaussian, Skellam
 from cofactor.privacy.neighbours import Datasets, Neighbours
 from cofactor.privacy.sensitivity import assert_bounded
 from cofactor.randomness import InsecureRandom
 from cofactor.recipes.alone import Alone
-from cofactor.recipes.sums import IdealSum
+from cofactor.recipes.sums import IdealSum, SecureSum
 from cofactor.recipes.taste_items import ITEM_BOUND
-from cofactor.recipes.taste_letters import TasteBegin, TasteDirections, TasteItems, TasteSums, TasteTotal
+from cofactor.recipes.taste_letters import (
+    TasteBegin,
+    TasteDirections,
+    TasteItems,
+    TasteShares,
+    TasteSums,
+    TasteTotal,
+)
 from cofactor.recipes.taste_message import MESSAGE_BOUND
 from cofactor.recipes.taste_participant import TasteParticipant
 from cofactor.recipes.train import train
-from cofactor.recipes.vertical_taste import VerticalTaste, directions_for, noise_per_rating
+from cofactor.recipes.vertical_taste import VerticalTaste, directions_for, noise_for
 
 BUDGET = Budget(epsilon=4.0, delta=1e-6, unit="rating")
 HOME = Bayes(factors=1, epochs=4, threads=1)
@@ -82,6 +89,7 @@ class Exchange:
         self.facts = together.facts
         self.recipe = recipe.settled(self.facts, budget)
         self.coordinator = self.recipe.coordinator(self.facts, 0)
+        self.doors: dict[str, Door] = {}
         self.parties = {
             party.name: self.recipe.participant(self._home(party, budget)) for party in together.parties
         }
@@ -93,14 +101,22 @@ class Exchange:
             schedule = calibrated(self.recipe.schedule(self.facts, "rating", party.name), own)
             ledger = Ledger.create(None, party=party.name, fingerprint="test", budget=own)
         random = InsecureRandom(self.facts.place(party.name))
-        door = Door(party=party.name, ledger=ledger, random=random, run="r", shares=party.budget is None)
+        layers = self.recipe.aggregate.layers(len(self.facts.parties))
+        alone = party.budget is not None
+        door = Door(party=party.name, ledger=ledger, random=random, run="r", layers=layers, shares=not alone)
+        self.doors[party.name] = door
         return Home(party=party, facts=self.facts, schedule=schedule, door=door, seed=0)
 
     def round(self, number: int) -> dict[str, Any]:
-        question, only_sum = self.coordinator.ask(number), self.coordinator.sums(number)
-        answers: dict[str, Any] = {name: p.handle(number, question) for name, p in self.parties.items()}
+        only_sum, answers = self.coordinator.sums(number), self.answers(number)
         self.coordinator.take(number, {SUM: added(list(answers.values()))} if only_sum else answers)
         return answers
+
+    def answers(self, number: int, question: Any = None) -> dict[str, Any]:
+        question = question or self.coordinator.ask(number)
+        for door in self.doors.values():
+            door.begin(number)
+        return {name: party.handle(number, question) for name, party in self.parties.items()}
 
     def all(self) -> TasteTotal:
         self.round(1)
@@ -110,11 +126,10 @@ class Exchange:
         return last
 
 
-def added(answers: list[TasteSums]) -> TasteSums:
-    return TasteSums(
-        sums=np.sum([answer.sums for answer in answers], axis=0),
-        variance=np.sum([answer.variance for answer in answers], axis=0),
-    )
+def added(answers: list[TasteShares]) -> TasteShares:
+    """Return the sum of all parties: nobody's noise is excess then."""
+    arrays = [answer.arrays for answer in answers]
+    return TasteShares(**{name: np.sum([each[name] for each in arrays], axis=0) for name in arrays[0]})
 
 
 def participant_of(units: tuple[Any, ...]) -> tuple[TasteParticipant, Federation]:
@@ -176,26 +191,28 @@ def test_what_a_party_says_about_users_changes_within_the_bound() -> None:
     assert_bounded(release, MESSAGE_BOUND, DATASETS, worst_case=WORST, pairs=60, climbs=60)
 
 
+def noise_on(exchange: Exchange, party: str, budget: Budget = BUDGET) -> float:
+    """Return the variance of all the noise that a party is charged for, in the units of messages."""
+    plan = calibrated(exchange.recipe.schedule(exchange.facts, "rating", party), budget)
+    mechanism = plan.releases[1].mechanism
+    assert isinstance(mechanism, Gaussian | Skellam)
+    return mechanism.noise_size(MESSAGE_BOUND) ** 2
+
+
 @pytest.mark.parametrize(("recipe", "times"), [(PLAIN, 2.0), (RECIPE, 1.0)])
 def test_what_is_left_for_a_party_has_the_noise_that_the_others_were_charged(
     recipe: VerticalTaste, times: float
 ) -> None:
     exchange = Exchange(recipe, federation())
     total = exchange.all()
-    own = exchange.parties["party 0"]
-    left = total.total - own.state()["sent"]
-    exact: Any = 0
-    for name in ("party 1", "party 2"):
-        silent = Exchange(recipe, federation(), None).parties[name]
-        exact = exact + silent.handle(2, exchange.coordinator.ask(2)).arrays["sums"]
-    mechanism = exchange.recipe.schedule(exchange.facts, "rating", "party 1")
-    noise = calibrated(mechanism, BUDGET).releases[1].mechanism
-    assert isinstance(noise, Gaussian)
-    charged = noise.noise_size(MESSAGE_BOUND) ** 2
+    part, own_noise = exchange.parties["party 0"]._own_part(3)
+    silent = Exchange(exchange.recipe, federation(), None).answers(2, exchange.coordinator.ask(2))
+    exact = sum(silent[name].sums for name in ("party 1", "party 2")) * (exchange.recipe.grain or 1.0)
+    charged = noise_on(exchange, "party 1")
     # 1,500 squares or so: their mean has a standard deviation of 3.7%, so 25% off is a one in 10^10 event.
-    assert np.mean((left - exact) ** 2) == pytest.approx(times * charged, rel=0.25)
-    said = float(total.variance[0] - own.state()["variance"])
-    assert said == pytest.approx(times * charged)
+    assert np.mean((total.total - part - exact) ** 2) == pytest.approx(times * charged, rel=0.25)
+    said = float(total.variance[0] - own_noise)
+    assert said == pytest.approx(times * charged, rel=1e-4)
 
 
 @pytest.mark.parametrize("budget", [None, BUDGET])
@@ -205,6 +222,46 @@ def test_a_party_takes_its_own_part_off_before_it_listens(budget: Budget | None)
     assert np.abs(last.total).max() > 1
     for numbers in exchange.parties["party 0"]._listener(last)(0.05).about(slice(None)):
         np.testing.assert_allclose(numbers, 0, atol=1e-6)
+
+
+def finished(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[TasteParticipant, TasteTotal]]:
+    """Return all participants that finish from now on, with what they were told; nobody fits anything."""
+    found: dict[str, tuple[TasteParticipant, TasteTotal]] = {}
+
+    def told(self: TasteParticipant, message: Any) -> Any:
+        found[self._home.party.name] = self, message
+
+    monkeypatch.setattr(TasteParticipant, "finish", told)
+    return found
+
+
+@pytest.mark.parametrize("budget", [None, BUDGET], ids=["no budget", "budget"])
+@pytest.mark.parametrize("kind", ["nobody", "absent", "lost", "silent"])
+def test_own_parts_are_exactly_what_a_secure_sum_is_made_of(
+    kind: str, budget: Budget | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(RECIPE, aggregate=SecureSum(dropout=0.25))
+    gone: Any = {} if kind == "nobody" else {kind: frozenset({("party 2", 2)})}
+    told = finished(monkeypatch)
+    train(recipe, federation(parties=4), budget=budget, failures=Failures(**gone), random=InsecureRandom(1))
+    total = next(iter(told.values()))[1]
+    inside = [True, True, kind in ("nobody", "silent"), True]
+    assert total.answered.tolist() == inside
+    parts = {
+        name: party._own_part(sum(inside)) for name, (party, _) in told.items() if party._sent is not None
+    }
+    names = [f"party {k}" for k in range(4) if inside[k]]
+    # Grains are powers of two, so that all of this is exact.
+    np.testing.assert_array_equal(sum(parts[name][0] for name in names), total.total)
+    assert sum(parts[name][1] for name in names) == pytest.approx(float(total.variance[0]))
+    assert (float(total.variance[0]) > 0) == (budget is not None)
+    if budget is not None and kind != "nobody" and not all(inside):
+        # With fewer survivors more layers stay: what the party had sent is not what it has left.
+        assert float(total.variance[0]) == pytest.approx(noise_on_one(recipe) * 3 / 2, rel=0.03)
+
+
+def noise_on_one(recipe: VerticalTaste) -> float:
+    return noise_on(Exchange(recipe, federation(parties=4)), "party 1")
 
 
 def test_the_noise_of_both_releases_adds_up_to_the_budget() -> None:
@@ -222,7 +279,9 @@ def test_a_secure_sum_that_is_only_simulated_promises_nothing() -> None:
     run = train(RECIPE, federation(), budget=BUDGET)
     assert not run.guarantee.holds
     assert "simulates a secure sum" in str(run.guarantee)
-    assert any("no two parties pool" in each.what for each in run.guarantee.assumptions)
+    assert any(
+        "of 3 parties, at most one of them colludes" in each.what for each in run.guarantee.assumptions
+    )
     assert run.together is not None
     # Each of three parties adds half of the noise on messages about users, and all of that on items.
     losses = [party.epsilon or 0 for party in run.together.parties.values()]
@@ -233,13 +292,14 @@ def test_the_noise_of_two_parties_protects_each_by_itself() -> None:
     assert train(RECIPE, federation(parties=2), budget=BUDGET).guarantee.holds
 
 
-def test_the_two_releases_have_their_shares_of_the_budget() -> None:
+@pytest.mark.parametrize("recipe", [PLAIN, RECIPE], ids=["plain", "summed"])
+def test_the_two_releases_have_their_shares_of_the_budget(recipe: VerticalTaste) -> None:
     facts = federation().facts
-    schedule = replace(RECIPE, item_share=0.2).settled(facts, BUDGET).schedule(facts, "rating", "party 1")
+    schedule = replace(recipe, item_share=0.2).settled(facts, BUDGET).schedule(facts, "rating", "party 1")
     parts = [
         each.mechanism.noise_multiplier**-2
         for each in schedule.releases
-        if isinstance(each.mechanism, Gaussian)
+        if isinstance(each.mechanism, Gaussian | Skellam)
     ]
     assert parts == pytest.approx([0.2, 0.8])
     assert [event.count for event in schedule.events()] == [1, 1]
@@ -251,16 +311,21 @@ def test_a_party_with_a_budget_of_its_own_adds_all_of_its_noise() -> None:
     strict = replace(whole.parties[0], budget=Budget(epsilon=1.0, delta=1e-6, unit="rating"))
     mixed = replace(whole, parties=(strict, *whole.parties[1:]))
     exchange = Exchange(RECIPE, mixed)
-    exchange.all()
-    variances = {name: float(party.state()["variance"]) for name, party in exchange.parties.items()}
-    noise = calibrated(
-        exchange.recipe.schedule(exchange.facts, "rating", "party 0"),
-        Budget(epsilon=1.0, delta=1e-6, unit="rating"),
-    )
-    mechanism = noise.releases[1].mechanism
-    assert isinstance(mechanism, Gaussian)
-    assert variances["party 0"] == pytest.approx(mechanism.noise_size(MESSAGE_BOUND) ** 2)
-    assert variances["party 1"] == variances["party 2"] < variances["party 0"] / 2
+    exchange.round(1)
+    answers, grain = exchange.answers(2), exchange.recipe.grain or 0.0
+    alone = {name: (answer.alone * grain**2).tolist() for name, answer in answers.items()}
+    shared = {name: (answer.shared * grain**2).tolist() for name, answer in answers.items()}
+    strict_noise = noise_on(exchange, "party 0", Budget(epsilon=1.0, delta=1e-6, unit="rating"))
+    usual = noise_on(exchange, "party 1")
+    assert alone["party 0"] == pytest.approx([strict_noise, 0, 0], rel=1e-4)
+    assert shared["party 0"] == alone["party 1"] == alone["party 2"] == [0, 0, 0]
+    assert shared["party 1"] == pytest.approx([0, usual, 0], rel=1e-4)
+    assert shared["party 2"] == pytest.approx([0, 0, usual], rel=1e-4)
+    assert usual < strict_noise / 2
+    exchange.coordinator.take(2, {SUM: added(list(answers.values()))})
+    total = exchange.coordinator.last()
+    # Each of the others adds half of what protects a sum of two.
+    assert total.arrays["variance"][0] == pytest.approx(strict_noise + usual, rel=1e-4)
 
 
 def test_joining_helps_and_never_hurts_much() -> None:
@@ -362,7 +427,7 @@ def test_an_answer_that_was_lost_is_not_taken_off() -> None:
     exchange = Exchange(PLAIN, federation())
     exchange.round(1)
     question = exchange.coordinator.ask(2)
-    answers = {name: party.handle(2, question) for name, party in exchange.parties.items()}
+    answers = exchange.answers(2, question)
     exchange.coordinator.take(2, {name: answers[name] for name in ("party 0", "party 2")})
     last = exchange.coordinator.last()
     assert last.arrays["answered"].tolist() == [True, False, True]
@@ -433,9 +498,9 @@ def test_the_less_noise_the_more_directions() -> None:
 
 def test_the_choice_rests_on_public_numbers() -> None:
     facts = federation().facts
-    assert noise_per_rating(facts, None) == 0.0
-    noise = noise_per_rating(facts, BUDGET)
-    assert noise == pytest.approx(1.19 * facts.user_count / facts.rating_count, rel=0.02)
+    assert noise_for(None) == 0.0
+    assert noise_for(BUDGET) == pytest.approx(1.19, rel=0.02)
+    noise = noise_for(BUDGET) * facts.user_count / facts.rating_count
     settled = RECIPE.settled(facts, BUDGET)
     assert settled.directions == directions_for(noise, 2)
     assert replace(RECIPE, directions=1).settled(facts, BUDGET).directions == 1
@@ -479,7 +544,16 @@ def test_messages_that_do_not_belong_are_refused() -> None:
     short = TasteItems(sums=np.zeros((2, 2)), variance=np.zeros(1), features=np.zeros((2, 2)))
     with pytest.raises(RunError, match="party 1 sent sums"):
         exchange.coordinator.take(1, {"party 1": short})
+    total = added(list(exchange.answers(2).values()))
+    for wrong in (replace(total, sums=total.sums[:-1]), replace(total, answered=total.answered[:2])):
+        with pytest.raises(RunError, match="the sum of all answers sent"):
+            exchange.coordinator.take(2, {SUM: wrong})
+
+
+def test_negative_variances_are_refused() -> None:
+    exchange = Exchange(PLAIN, federation())
+    exchange.round(1)
     shape = (exchange.facts.user_count, 2 * exchange.recipe.width)
     negative = TasteSums(sums=np.zeros(shape), variance=np.array([-1.0]))
-    with pytest.raises(RunError, match="negative variance"):
-        exchange.coordinator.take(2, {SUM: negative})
+    with pytest.raises(RunError, match="party 1 sent a negative variance"):
+        exchange.coordinator.take(2, {"party 1": negative})

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
 from cofactor.data.grouping import Grouped, Index
-from cofactor.federation.halves import Facts
+from cofactor.federation.halves import Facts, Home
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound
 from cofactor.privacy.fixed_point import FixedPoint
 from cofactor.privacy.trimming import trimmed
-from cofactor.randomness import Random
+from cofactor.randomness import Random, Seeds
 from cofactor.recipes.home_fit import fitted_users
 from cofactor.recipes.local_steps import shortened
 from cofactor.recipes.steps import Steps
@@ -56,6 +56,15 @@ def fitted_at_home(ratings: Grouped, items: Floats, steps: Steps, facts: Facts, 
     return projected(np.concatenate(found) / np.float32(length), steps, facts)
 
 
+def left_in(round: int, home: Home) -> NDArray[np.bool_]:
+    """Say which devices of a cohort have not dropped out of a round; one device that is asked has not."""
+    count = home.party.ratings.user_count
+    if not home.facts.cohort:
+        return np.ones(count, np.bool_)
+    chance = Seeds(home.seed).generator(f"dropouts of round {round}")
+    return np.asarray(chance.random(count) >= home.dropout)
+
+
 def drawn(ratings: Grouped, most_ratings: int, left: NDArray[np.bool_], random: Random) -> Grouped:
     """Draw some ratings of each device that is left, in secret and anew whenever it is called."""
     chosen = trimmed(ratings.ptr, most_ratings, random)
@@ -66,7 +75,7 @@ def gradients(users: NDArray[Any], items: NDArray[Any], values: NDArray[Any]) ->
     """Return the gradient of each rating's squared error by its item's vector: -2 u (x - <u, v>)."""
     wide = users.astype(np.float64)
     errors = values - np.einsum("ij,ij->i", wide, items)
-    return -2 * errors[:, None] * wide
+    return np.asarray(-2 * errors[:, None] * wide)
 
 
 def summed(

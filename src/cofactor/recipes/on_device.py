@@ -37,7 +37,7 @@ _RATING = (
     'al. 2022, Proposition 3, does not hold). Protect users: unit "user".'
 )
 _FACTORS = 8
-_MOST_RATINGS = 100
+_MOST_RATINGS = 200
 _LIMIT = 2.0
 """The longest gradient of one rating, on a scale that ends at 5."""
 _BEGINNING = 0.75
@@ -105,11 +105,11 @@ class OnDeviceMF:
             raise Refused(_RATING)
         EmbeddingClipping().check_scale(lowest=facts.scale.low)
         check_scale(self, facts)
-        each = round(facts.rating_count / facts.user_count)
+        often = round(2 * facts.rating_count / facts.user_count)
         chosen = replace(
             self,
             factors=self.factors or _FACTORS,
-            most_ratings=self.most_ratings or min(max(each, 1), _MOST_RATINGS),
+            most_ratings=self.most_ratings or min(max(often, 1), _MOST_RATINGS),
             clipping=self.clipping or GradientClipping(limit=_LIMIT * (facts.scale.high / 5) ** 1.5),
             centre=self.centre or _BEGINNING * facts.scale.high,
             aggregate=_playable(self.aggregate, facts),

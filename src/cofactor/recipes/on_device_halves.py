@@ -14,7 +14,7 @@ from cofactor.federation.halves import Facts, Home, State, array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy.mechanisms import Skellam
 from cofactor.randomness import Seeds
-from cofactor.recipes.device_steps import drawn, fitted_at_home, moved, summed
+from cofactor.recipes.device_steps import drawn, fitted_at_home, left_in, moved, summed
 from cofactor.recipes.local_steps import prepared, release_of
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.shared_vectors import Finished, Shared
@@ -50,19 +50,17 @@ class DeviceParticipant:
         self._recipe = recipe
         self._steps = recipe.steps()
         self._home = home
-        self._ratings = prepared(home, None)
+        self.ratings = prepared(home, None)
         self._users: Floats | None = None
 
     def handle(self, round: int, message: Message) -> Message:
         """Draw ratings and add up their gradients."""
         if not isinstance(message, Shared):
             raise RunError(f"{self._home.party.name}: did not expect {type(message).__name__} here.")
-        items = self._read(message)
-        if self._users is None or self._recipe.users == "refitted":
-            self._users = self._fitted(items)
-        left = self._left(round)
+        items, users = self.fitted(message)
+        left = left_in(round, self._home)
         return DeviceGradients(
-            gradients=self._out(items, self._users, left),
+            gradients=self._out(items, users, left),
             count=self._home.door.public(
                 np.array([left.sum()], np.int64), largest_sum=self._home.facts.user_count
             ),
@@ -89,6 +87,13 @@ class DeviceParticipant:
         """Go on from there."""
         self._users = np.asarray(state["users"], np.float32) if "users" in state else None
 
+    def fitted(self, message: Message) -> tuple[Floats, Floats]:
+        """Return items, and users as they are in this round."""
+        items = self._read(message)
+        if self._users is None or self._recipe.users == "refitted":
+            self._users = self._fitted(items)
+        return items, self._users
+
     def _read(self, message: Message) -> Floats:
         """Read item vectors; whatever comes is projected, so that bounds do not rest on the coordinator."""
         shape = (self._home.facts.item_count, self._steps.factors)
@@ -96,30 +101,24 @@ class DeviceParticipant:
         return projected(items.astype(np.float32), self._steps, self._home.facts)
 
     def _fitted(self, items: Floats) -> Floats:
-        return fitted_at_home(self._ratings, items, self._steps, self._home.facts, self._recipe.beginning)
-
-    def _left(self, round: int) -> NDArray[np.bool_]:
-        """Say which devices of a cohort have not dropped out; one device that can answer has not."""
-        count = self._home.party.ratings.user_count
-        if not self._home.facts.cohort:
-            return np.ones(count, np.bool_)
-        chance = Seeds(self._home.seed).generator(f"dropouts of round {round}")
-        return np.asarray(chance.random(count) >= self._home.dropout)
+        return fitted_at_home(self.ratings, items, self._steps, self._home.facts, self._recipe.beginning)
 
     def _out(self, items: Floats, users: Floats, left: NDArray[np.bool_]) -> NDArray[np.int64]:
         recipe, facts, door = self._recipe, self._home.facts, self._home.door
+        grid, limit, devices = recipe.grid(), recipe.limit(facts), int(left.sum())
         assert recipe.most_ratings is not None
         bounded = summed(
-            drawn(self._ratings, recipe.most_ratings, left, door.random),
+            drawn(self.ratings, recipe.most_ratings, left, door.random),
             users,
             items,
-            recipe.grid(),
-            limit=recipe.limit(facts),
+            grid,
+            limit=limit,
             most_ratings=recipe.most_ratings,
             random=door.random,
         )
-        release, most = release_of(self._home, SUMS), facts.user_count * int(bounded.bound.size)
-        devices = int(left.sum())
+        # A device has drawn an item once at most.
+        most = facts.user_count * grid.whole_limit(limit, items.shape[1])
+        release = release_of(self._home, SUMS)
         if release is None:
             self._check_enough(devices)
             return door.unprotected(bounded.value, largest_sum=most)

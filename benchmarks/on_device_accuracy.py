@@ -2,9 +2,9 @@
 
     python -m benchmarks.on_device_accuracy FOLDER [once|tenfold]
 
-FOLDER holds ml-1m.zip. Prints test MSE, mean and spread, at delta 1e-6, and the CPU time of a
-training. Tenfold, every user
-stands for ten: replicas that keep 80% of the user's ratings for training. The first of them is tested.
+FOLDER holds ml-1m.zip. Prints test MSE, mean and spread, at delta 1e-6, and the CPU time of one
+training. Tenfold, every user stands for ten: replicas that keep 80% of the user's ratings for training. The
+first of them is tested.
 """
 
 import sys

@@ -74,7 +74,7 @@ class OnDeviceMF:
     learning_rate: float | None = None
     """What multiplies the mean of the devices' gradients in each round."""
     centre: float | None = None
-    """The mean rating, if it is public: there predictions begin."""
+    """The mean rating, if it is public: there predictions begin. Left out, three quarters of the highest."""
     users: Literal["refitted", "pretrained"] = "refitted"
     """When users are fitted at home: in every round, or once, beforehand."""
     aggregate: PlainSum | IdealSum | SecureSum = field(
@@ -96,7 +96,10 @@ class OnDeviceMF:
 
     @classmethod
     def as_published(cls) -> "OnDeviceMF":
-        """Return the setting of Li et al. (2022), section 6; the noise is ours, for theirs leaks."""
+        """Return the setting of Li et al. (2022), section 6, where that is stated.
+
+        The noise is ours: what theirs reveals in its second round takes a part of it off again.
+        """
         return cls(factors=20, most_ratings=1, clipping=EmbeddingClipping(), users="pretrained")
 
     def settled(self, facts: Facts, budget: Budget | None) -> Self:
@@ -151,8 +154,8 @@ class OnDeviceMF:
             against=("the coordinator", "the other devices", "everyone who sees the item vectors"),
             covers=("Item vectors, in every round and at the end.",),
             does_not_cover=(
-                "Which items there are, how many ratings each party has, who takes part, and who answered in "
-                "which round: public. That a device may have dropped out buys no privacy.",
+                "Which items there are, about how many ratings a device has, who takes part, and who answered "
+                "in which round: public. That a device may have dropped out buys no privacy.",
                 "What a device shows to its own user: made from raw ratings, it stays there.",
             ),
             assumptions=self.aggregate.assumptions(facts.summed),
@@ -221,6 +224,7 @@ class OnDeviceMF:
         assert self.most_ratings is not None
         noise = 1.0
         if budget is not None:
+            # As if Gaussian, and half as much again, in variance, for whole numbers.
             noise = one_release(budget, facts) * math.sqrt(1.5 * self.rounds * self._noises(facts))
         return FixedPoint.fitting(
             limit=self.limit(facts),

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -216,6 +217,25 @@ def test_steps_of_a_sum_that_was_never_begun_or_is_over_are_refused() -> None:
     played = play(SecureSum(), 3)
     with pytest.raises(ProtocolError, match=r"is over. It is not opened twice"):
         played.hosts["north"].handle(step(1))
+
+
+@pytest.mark.parametrize("aggregate", SUMS, ids=["ideal", "secure"])
+def test_party_that_starts_again_sends_stored_numbers_but_has_no_keys(aggregate: Any, tmp_path: Path) -> None:
+    played = prepared(ItemSums(aggregate=aggregate), horizontal(5), folder=tmp_path)
+    host = played.hosts["north"]
+    reply = host.handle(question())
+    assert host.handle(question()) == reply
+    again = Host(
+        host._participant, host._door, session="s", kinds=ItemSums.messages, file=tmp_path / "north.npz",
+        summing=played.session.summing, identity=host._identity,
+    )  # fmt: skip
+    if isinstance(aggregate, IdealSum):
+        assert again.handle(question()) == reply
+        return
+    for data in (question(), step(1)):
+        with pytest.raises(RoundLost, match="keys of the secure sum of round 1 are gone"):
+            again.handle(data)
+    assert Letter.from_bytes(again.handle(question(2)), SUM_MESSAGES).round == 2
 
 
 def test_party_that_sends_nonsense_counts_as_dropped_out() -> None:

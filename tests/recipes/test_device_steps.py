@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cofactor.data.grouping import Grouped, offsets
+from cofactor.errors import RunError
 from cofactor.federation.halves import Facts
 from cofactor.privacy import fixed_point
 from cofactor.privacy.fixed_point import FixedPoint
@@ -135,7 +136,7 @@ def test_a_device_changes_the_sum_by_no_more_than_the_bound(
 def test_more_ratings_than_the_bound_allows_are_not_summed() -> None:
     ratings, users = many(0), np.ones((5, FACTORS), np.float32)
     items = np.ones((ITEMS, FACTORS), np.float32)
-    with pytest.raises(AssertionError, match="more ratings than its bound allows"):
+    with pytest.raises(RunError, match="more ratings than its bound allows"):
         summed(ratings, users, items, GRID, limit=2.0, most_ratings=1, random=InsecureRandom(0))
 
 

@@ -138,7 +138,7 @@ def test_largest_sum_counts_all_terms_and_never_more_than_fit() -> None:
 
 
 @pytest.mark.parametrize("aggregate", SUMS, ids=["ideal", "secure"])
-@pytest.mark.parametrize("users", ["refitted", "pretrained", "trained along"])
+@pytest.mark.parametrize("users", ["refitted", "pretrained"])
 @pytest.mark.parametrize(
     "clipping", [GradientClipping(limit=2.0), EmbeddingClipping()], ids=["gradient", "embedding"]
 )
@@ -150,9 +150,6 @@ def test_without_a_budget_a_horizontal_step_is_that_of_all_ratings_in_one_place(
     together = train(replace(recipe, aggregate=aggregate), horizontal(few_ratings(), 3))
     assert pooled is not None
     assert together.model is not None
-    if users == "trained along":  # where users begin is left to chance, party by party
-        assert np.isfinite(together.model.item_vectors).all()
-        return
     grain = together.recipe["grain"]
     assert grain < 0.02
     # Of 24 users and a rate of 0.01, each off by a grain at most.

@@ -191,12 +191,11 @@ def _summed(asking: _Asking, question: Mapping[str, Message]) -> dict[str, Messa
 def _secure(asking: _Asking, summing: Summing, begun: Mapping[str, SumBegun]) -> Message:
     """Take all steps of a secure sum."""
     end = CoordinatorSum(summing, begun, asking.session.name, asking.number)
-    for step in range(1, STEPS):
-        replies = _all_of(SumStep, asking.ask(end.asks, step))
-        if step < STEPS - 1:
-            end.take(replies)
-        else:
-            total = end.opened(replies)
+    try:
+        for step in range(1, STEPS - 1):
+            end.take(_all_of(SumStep, asking.ask(end.asks, step)))
+        total = end.opened(_all_of(SumStep, asking.ask(end.asks, STEPS - 1)))
+    finally:
         asking.missing |= end.refused
     return end.form.message(total, asking.session.kinds)
 

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from cofactor.errors import ConfigError
 from cofactor.factors.bayes import Bayes
 from cofactor.factors.model import Factors
 from cofactor.federation.federation import Federation
@@ -27,6 +28,11 @@ class Alone:
 
     def fit(self, federation: Federation, *, seed: int = 0) -> dict[str, Factors]:
         """Return each party's own model."""
+        if federation.kind == "on-device":
+            raise ConfigError(
+                "a device has the ratings of one user, and alone it has their mean, nothing to fit. A run of "
+                "OnDeviceMF is compared with that mean."
+            )
         with ThreadPoolExecutor() as pool:
             futures = {
                 party.name: pool.submit(fitted_alone, self.home, party, seed) for party in federation.parties

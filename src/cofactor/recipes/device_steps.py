@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cofactor.compiled import kernel
 from cofactor.data.grouping import Grouped, Index
+from cofactor.errors import RunError
 from cofactor.federation.halves import Facts, Home
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound
@@ -91,7 +92,7 @@ def summed(
     """Return the sum of the gradients of ratings that were drawn, at most `most_ratings` of each device."""
     table, owners = np.zeros(items.shape, np.int64), ratings.members()
     if ratings.sizes.max(initial=0) > most_ratings:
-        raise AssertionError("a device has drawn more ratings than its bound allows.")
+        raise RunError("a device has drawn more ratings than its bound allows. Nothing was released.")
     for begin in range(0, len(owners), _ROWS):
         part = slice(begin, begin + _ROWS)
         at = ratings.index[part]

@@ -154,7 +154,7 @@ class OnDeviceMF:
             against=("the coordinator", "the other devices", "everyone who sees the item vectors"),
             covers=("Item vectors, in every round and at the end.",),
             does_not_cover=(
-                "Which items there are, about how many ratings a device has, who takes part, and who answered "
+                "Which items there are, about how many ratings a device has, who takes part, and who answers "
                 "in which round: public. That a device may have dropped out buys no privacy.",
                 "What a device shows to its own user: made from raw ratings, it stays there.",
             ),

@@ -1,5 +1,7 @@
 """`plan`: what a recipe will release and cost, before anything is. Reads no data."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from cofactor.privacy.budget import Budget
 from cofactor.privacy.plan import Plan
 from cofactor.privacy.plan import plan as plan_schedule
 from cofactor.privacy.schedule import Schedule
+from cofactor.recipes.sums import own_share
 
 _SCALE = Scale(1, 5)
 
@@ -31,7 +34,7 @@ def plan(
     """Settle the noise of a recipe, or of a Schedule, and say what follows from it.
 
     A recipe needs the numbers of users, items and ratings at all parties together; parties are taken to be
-    equally large.
+    equally large. On devices every user is a party.
     """
     if isinstance(recipe, Schedule):
         return plan_schedule(recipe, budget, keep_noise=keep_noise)
@@ -41,18 +44,49 @@ def plan(
         raise ConfigError("a plan for a recipe needs users, items and ratings: about how many there are.")
     whole(users=users, items=items, ratings=ratings, parties=parties)
     facts = _facts(recipe.split, users, items, ratings, parties, scale, features)
-    settled = recipe.settled(facts, budget)
-    schedule = settled.schedule(facts, budget.unit, facts.parties[0])
-    return plan_schedule(schedule, budget, keep_noise=keep_noise)
+    return _planned(recipe.settled(facts, budget), facts, budget, keep_noise=keep_noise)
+
+
+def _planned(recipe: Any, facts: Facts, budget: Budget, *, keep_noise: bool) -> Plan:
+    """Plan a settled recipe; where parties share noise, a sum of all of them has that of about one."""
+    schedule = recipe.schedule(facts, budget.unit, facts.parties[0])
+    shares = _parts_of_noise(recipe, facts, budget, schedule)
+    as_one = max(shares) < 1 and not schedule.shared_units
+    counted = replace(schedule, parties=1 if as_one else facts.summed)
+    made = plan_schedule(counted, budget, keep_noise=keep_noise)
+    noises = [share * (facts.summed if as_one else 1) for share in shares]
+    return replace(
+        made,
+        schedule=replace(made.schedule, parties=facts.summed),
+        signal_to_noise=tuple(
+            None if ratio is None else ratio / math.sqrt(noise)
+            for ratio, noise in zip(made.signal_to_noise, noises, strict=True)
+        ),
+        warnings=(*made.warnings, *(recipe.hints(facts) if hasattr(recipe, "hints") else ())),
+    )
+
+
+def _parts_of_noise(recipe: Any, facts: Facts, budget: Budget, schedule: Schedule) -> list[float]:
+    """Return of each release the part of its noise, as a variance, that each party or device adds."""
+    if facts.cohort and hasattr(recipe, "aggregate"):
+        return [own_share(recipe.aggregate, facts.summed)] * len(schedule.releases)
+    shared = recipe.promise(facts, budget).shared
+    return [shared.get(release.what, 1.0) for release in schedule.releases]
 
 
 def _facts(
     split: Split, users: int, items: int, ratings: int, parties: int, scale: Scale, features: int
 ) -> Facts:
     vertical = split == "vertical"
+    if split == "on-device":
+        if parties != 1:
+            raise ConfigError("every user is a device of its own. Leave out parties.")
+        names: tuple[str, ...] = ("devices",)
+    else:
+        names = tuple(f"party-{number + 1}" for number in range(parties))
     return Facts(
         split=split,
-        parties=tuple(f"party-{number + 1}" for number in range(parties)),
+        parties=names,
         users=(users,) * parties if vertical else _shares(users, parties),
         items=_shares(items, parties) if vertical else (items,) * parties,
         ratings=_shares(ratings, parties),

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from cofactor.errors import Refused
 from cofactor.federation.halves import Split
 from cofactor.privacy.budget import Unit
 
@@ -13,13 +12,10 @@ USUAL_UNIT: dict[Split, Unit] = {"vertical": "rating", "horizontal": "user", "on
 def recommended(split: Split, unit: Unit) -> Any:
     """Return the recipe that serves a split and a unit best."""
     from cofactor.recipes.horizontal import HorizontalMF
+    from cofactor.recipes.on_device import OnDeviceMF
     from cofactor.recipes.vertical import VerticalMF
     from cofactor.recipes.vertical_taste import VerticalTaste
 
     if split == "vertical":
         return VerticalTaste() if unit == "rating" else VerticalMF()
-    if split == "horizontal":
-        return HorizontalMF()
-    raise Refused(
-        "there is no recipe for on-device parties yet. Train horizontally, with parties of many users."
-    )
+    return HorizontalMF() if split == "horizontal" else OnDeviceMF()

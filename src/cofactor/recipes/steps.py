@@ -12,7 +12,7 @@ from cofactor.errors import ConfigError, RunError
 from cofactor.federation.halves import Facts
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.calibrate import calibrated
-from cofactor.privacy.mechanisms import Gaussian, SampledGaussian
+from cofactor.privacy.mechanisms import Gaussian, SampledGaussian, Skellam
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.recipes.clipping import Clipping, EmbeddingClipping, GradientClipping, Reach, reach
 from cofactor.recipes.usual_steps import UsualSteps
@@ -147,17 +147,19 @@ class Steps:
             what=what, mechanism=noise, bound=reach.bound, dimension=dimension, times=times, rounds=rounds
         )
 
-    def published_rate(self, facts: Facts, budget: Budget | None, schedule: Schedule | None) -> float:
+    def published_rate(
+        self, facts: Facts, budget: Budget | None, schedule: Schedule | None, grain: float = 1.0
+    ) -> float:
         """Let the noise of all steps together walk half as far as a coordinate begins from zero.
 
-        Without noise, one over the curvature that an average user's row has.
+        Without noise, one over the curvature that an average user's row has. Noise is counted in grains.
         """
         most = facts.user_count / (2 * facts.scale.high * facts.rating_count)
         if budget is None or schedule is None:
             return most
         release = calibrated(schedule, budget).releases[0]
-        assert isinstance(release.mechanism, Gaussian)
-        noise = release.mechanism.noise_size(release.bound)
+        assert isinstance(release.mechanism, Gaussian | Skellam)
+        noise = release.mechanism.noise_size(release.bound) * grain
         return min(most, self.level(self.beginning(facts)) / (2 * noise * math.sqrt(self.total)))
 
     def settings(self) -> dict[str, Any]:
@@ -170,7 +172,8 @@ def with_rate(recipe: T, steps: Steps, facts: Facts, budget: Budget | None) -> T
     settled: Any = replace(cast(Any, recipe), **steps.settings())
     if not steps.centred and cast(Any, recipe).learning_rate is None:
         schedule = None if budget is None else settled.schedule(facts, budget.unit, facts.parties[0])
-        settled = replace(settled, learning_rate=steps.published_rate(facts, budget, schedule))
+        rate = steps.published_rate(facts, budget, schedule, getattr(settled, "grain", None) or 1.0)
+        settled = replace(settled, learning_rate=rate)
     return cast(T, settled)
 
 

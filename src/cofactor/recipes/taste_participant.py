@@ -51,6 +51,7 @@ class TasteParticipant:
         self._units = Units.of(home.facts.scale)
         self._sent: NDArray[Any] | None = None
         self._variance = 0.0
+        self._alone = 0.0
         self._secrets = np.zeros((0, 32), np.uint8)
 
     def handle(self, round: int, message: Message) -> Message:
@@ -79,13 +80,14 @@ class TasteParticipant:
         """Return the party's own noisy message, which it takes off the sum in the end."""
         if self._sent is None:
             return {}
-        return {"sent": self._sent, "variance": np.array(self._variance), "secrets": self._secrets}
+        numbers = {"variance": np.array(self._variance), "alone": np.array(self._alone)}
+        return {"sent": self._sent, **numbers, "secrets": self._secrets}
 
     def restore(self, state: State) -> None:
         """Go on from there."""
         if "sent" in state:
             self._sent, self._variance = np.asarray(state["sent"]), float(state["variance"])
-            self._secrets = np.asarray(state["secrets"])
+            self._alone, self._secrets = float(state["alone"]), np.asarray(state["secrets"])
 
     def _about_items(self) -> TasteItems:
         sums, variance = self._released(item_sums(self._ratings, self._units), ITEM_SUMS)
@@ -112,6 +114,7 @@ class TasteParticipant:
         assert isinstance(mechanism, Skellam | None)
         answer = shares.answer(self._home, bounded, mechanism)
         self._sent, self._variance = answer.sums, float(answer.shared.sum())
+        self._alone = float(answer.alone.sum())
         secrets = b"".join(self._home.door.extra_secrets)
         self._secrets = np.frombuffer(secrets, np.uint8).reshape(-1, 32)
         return answer
@@ -136,7 +139,8 @@ class TasteParticipant:
         if self._shares is None:
             return self._sent, self._variance
         part = self._shares.own_part(self._sent, self._variance, count, self._secrets)
-        return part, self._shares.left(count, self._variance) * self._shares.grain**2
+        left = self._shares.left(count, self._variance) + self._alone
+        return part, left * self._shares.grain**2
 
     def _listener(self, message: TasteTotal) -> Callable[[float], Told]:
         """Return what the others tell, for any mismatch: the sum, with the party's own part taken off."""

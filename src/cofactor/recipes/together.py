@@ -16,7 +16,7 @@ from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
 from cofactor.federation.door import release_of
 from cofactor.federation.drive import Round, Session, drive, farewell
 from cofactor.federation.federation import Federation
-from cofactor.federation.halves import Facts, Promise, Recipe, shared_units
+from cofactor.federation.halves import Facts, Recipe, shared_units
 from cofactor.federation.host import Host
 from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
 from cofactor.federation.session import alone_in, begun, tell, terms_of, told_before
@@ -278,7 +278,9 @@ def _together(
     rounds: int,
 ) -> Together:
     facts, sent = federation.facts, session.transcript.sent
-    promise = None if budget is None else recipe.promise(facts, budget)
+    shared = {} if budget is None else recipe.promise(facts, budget).shared
+    # Whoever has a budget of its own adds all of its noise itself.
+    shares = {party.name: shared if party.budget is None else {} for party in federation.parties}
     parties = {}
     for at, name in enumerate(facts.parties):
         own = [] if name not in ledgers else released(ledgers[name], session.name)
@@ -287,7 +289,7 @@ def _together(
             items=facts.items[at],
             ratings=facts.ratings[at],
             bytes_sent=sum(each.bytes for each in sent if each.sender == name),
-            epsilon=None if budget is None or promise is None else _loss(own, budget, promise),
+            epsilon=None if budget is None else _loss(own, budget, shares[name]),
         )
     return Together(
         split=facts.split,
@@ -302,14 +304,14 @@ def _together(
     )
 
 
-def _loss(events: list[Event], budget: Budget, promise: Promise) -> float | None:
+def _loss(events: list[Event], budget: Budget, shares: Mapping[str, float]) -> float | None:
     """Return what a party loses if all others collude: only its own share of the noise protects it then."""
     from cofactor.privacy.accountant import spent
 
-    shares = [promise.shared.get(release_of(event), 1.0) for event in events]
+    parts = [shares.get(release_of(event), 1.0) for event in events]
     alone = [
-        replace(event, mechanism=event.mechanism.scaled(share**0.5))
-        for event, share in zip(events, shares, strict=True)
+        replace(event, mechanism=event.mechanism.scaled(part**0.5))
+        for event, part in zip(events, parts, strict=True)
     ]
     try:
         epsilon = spent(alone, budget.delta, unit=budget.unit, adjacency=budget.adjacency).epsilon

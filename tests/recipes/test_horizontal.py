@@ -204,7 +204,7 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words
         HorizontalMF(**settings)
 
 
-@pytest.mark.parametrize("size", [1e8, 9e14, 1e30])
+@pytest.mark.parametrize("size", [1e8, 9e14])
 def test_no_question_makes_a_party_fail_in_a_way_that_depends_on_ratings(size: float) -> None:
     # Two coordinates alike and huge: whether anybody rated the item would show in a singular regression.
     items = np.zeros((ITEMS, 3), np.float32)

@@ -117,9 +117,10 @@ def test_places_differ_from_device_to_device_and_from_round_to_round() -> None:
     other = replace(facts, parties=("another",))
     recipe = replace(QUICK, rows=1000)
     asked = Shared(centre=np.array(3.0), vectors=np.zeros((1, 2), np.float32))
-    first = device(recipe, ratings, budget=None, facts=facts)
+    first = device(recipe, ratings, budget=None, facts=facts, random=SecureRandom())
     drawn = [first.handle(1, asked).places, first.handle(2, asked).places]
-    drawn += [device(recipe, ratings, budget=None, facts=other).handle(1, asked).places]
+    second = device(recipe, ratings, budget=None, facts=other, random=SecureRandom())
+    drawn += [second.handle(1, asked).places]
     assert all((drawn[a] == drawn[b]).mean() < 0.1 for a, b in ((0, 1), (0, 2), (1, 2)))
 
 

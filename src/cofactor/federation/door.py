@@ -29,8 +29,9 @@ from cofactor.randomness import Random
 Protection = Literal["nothing", "a share of noise", "noise", "public"]
 """What stands between a number on the wire and the ratings it came from, the weakest first."""
 
-OVERFLOW = 2.0**-40
-"""Probability, at most, that a sum does not fit the numbers it is counted in. It is charged to delta."""
+OVERFLOW = 2.0**-38
+"""Probability, at most, that a sum does not fit the numbers it is counted in, or that chance puts a party
+among neighbours who collude. It is charged to delta."""
 
 COORDINATOR = "coordinator"
 SUM = "the sum of all answers"
@@ -154,7 +155,9 @@ class Door:
         else:
             raise TooFew(f"round {self._round}: {devices:,} devices are left, and {layers.fewest:,} must be.")
         summand = self._summand(largest_sum, full)
-        return self._passes(noisy, "a share of noise", replace(summand, variance=full) if summand else None)
+        # Where a single honest party may be left, everybody's share is all of the noise.
+        share: Protection = "noise" if layers.parties - layers.colluding == 1 else "a share of noise"
+        return self._passes(noisy, share, replace(summand, variance=full) if summand else None)
 
     def made(
         self, event: Event, make: Callable[[], NDArray[Any]], *, largest_sum: int | None = None

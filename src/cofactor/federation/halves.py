@@ -23,6 +23,7 @@ from cofactor.privacy.guarantee import Assumption
 from cofactor.privacy.schedule import Schedule
 
 Split = Literal["horizontal", "vertical", "on-device"]
+_HUGE = 1e15
 State = Mapping[str, NDArray[Any]]
 """Arrays by name: what a half must remember. Numbers are arrays of no dimension."""
 
@@ -206,8 +207,12 @@ def weighted_mean(
 
 
 def array_of(message: Message, name: str, shape: Sequence[int], sender: str) -> NDArray[Any]:
-    """Return an array of a message from outside, or refuse one that does not fit or is not finite."""
+    """Return an array of a message from outside, or refuse one that does not fit or is not finite.
+
+    Numbers so large that arithmetic on them could fail at some parties, and not at others, count as such:
+    where it fails would tell what they hold.
+    """
     found = message.arrays.get(name)
-    if found is None or found.shape != tuple(shape) or not np.isfinite(found).all():
+    if found is None or found.shape != tuple(shape) or not (np.abs(found) < _HUGE).all():
         raise RunError(f"{sender} sent {name} that are missing, not finite or not of shape {tuple(shape)}.")
     return found

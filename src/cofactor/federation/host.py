@@ -8,6 +8,7 @@ are never stored: a crash in the middle of one loses the round.
 import io
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ class Host:
         self._summing, self._identity = summing, identity
         self._sum: PartySum | None = None
         self._keys_gone = False
+        self._busy = threading.Lock()
         self._answered = 0
         self._reply = b""
         if file is not None and file.exists():
@@ -61,8 +63,11 @@ class Host:
         return self._door.party
 
     def handle(self, data: bytes) -> bytes:
-        """Answer a letter of the coordinator with a letter."""
-        letter = self._opened(data)
+        """Answer a letter of the coordinator with a letter; one at a time, so that no noise serves twice."""
+        with self._busy:
+            return self._handle(self._opened(data))
+
+    def _handle(self, letter: Letter) -> bytes:
         if letter.round < max(self._answered, 1):
             raise RunError(f"{self.party}: round {letter.round} is over; this party is at {self._answered}.")
         if isinstance(letter.body, SumStep):

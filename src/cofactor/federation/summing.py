@@ -288,7 +288,7 @@ def _largest(summand: Summand, count: int) -> int:
     """Return what no number of a sum exceeds, noise included, but with a chance that is charged to delta."""
     if summand.noise == 0:
         return summand.largest
-    return largest_sum(1, max(summand.largest, 1), summand.noise, count, failure=OVERFLOW)
+    return largest_sum(1, max(summand.largest, 1), summand.noise, count, failure=OVERFLOW / 4)
 
 
 def _one_form(messages: Mapping[str, Any]) -> Form:

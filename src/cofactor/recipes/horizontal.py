@@ -22,6 +22,7 @@ from cofactor.recipes.shared_vectors import SHARED_VECTORS
 from cofactor.recipes.steps import Steps, check_scale, check_settings, with_rate
 from cofactor.recipes.summed_steps import summed_release
 from cofactor.recipes.summing_mode import (
+    ONE_USER,
     check_sum,
     grain_of,
     noises,
@@ -33,7 +34,6 @@ from cofactor.recipes.summing_mode import (
 )
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
 from cofactor.recipes.usual_steps import USER_LIMIT, UsualSteps, mean_share, one_release
-from cofactor.recipes.vertical import two_parties
 
 _RATING = (
     "HorizontalMF cannot protect single ratings: a user's vector is fitted to all of the user's ratings and "
@@ -160,9 +160,10 @@ class HorizontalMF:
             does_not_cover=(
                 "Which items there are, and how many users and ratings each party has: public.",
                 "The parties' own models, which are made from raw ratings and stay with them.",
+                ONE_USER,
             ),
             assumptions=sum_assumptions(self, facts),
-            warnings=(*two_parties(facts), *self.hints(facts)),
+            warnings=self.hints(facts),
             why_not=sum_doubts(self, facts),
             shared=own_shares(self, facts, STEPS),
         )

@@ -116,8 +116,8 @@ class LocalReports:
             against=("the coordinator", "the other devices", "everyone who sees a device's reports"),
             covers=("Every report by itself, and item vectors.",),
             does_not_cover=(
-                "Which items there are, how many ratings each party has, who takes part, and who answered in "
-                "which round: public.",
+                "Which items there are, about how many ratings a device has, who takes part, and who answers "
+                "in which round: public.",
                 "What a device shows to its own user: made from raw ratings, it stays there.",
             ),
         )
@@ -155,7 +155,8 @@ class ReportingParticipant:
             raise RunError(f"{self._home.party.name}: did not expect {type(message).__name__} here.")
         items, users = self._device.fitted(message)
         left, door = left_in(round, self._home), self._home.door
-        chance = Seeds(self._home.seed).generator(f"{self._home.party.name}, places of round {round}")
+        # Not from the seed: were it known whose turn is which coordinate, shuffling would hide less.
+        chance = np.random.default_rng(door.random.new_key())
         places = chance.integers(0, self._recipe.rows * self._recipe.factors, len(left))
         bits = self._bits(places, items, users)[left]
         release = release_of(self._home, REPORTS)

@@ -27,7 +27,7 @@ from cofactor.recipes.device_steps import bound_of
 from cofactor.recipes.on_device_halves import SUMS, DeviceCoordinator, DeviceGradients, DeviceParticipant
 from cofactor.recipes.shared_vectors import Finished, Shared
 from cofactor.recipes.steps import Steps, check_scale
-from cofactor.recipes.summing_mode import check_sum
+from cofactor.recipes.summing_mode import ONE_USER, check_sum, two_parties
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
 from cofactor.recipes.usual_steps import one_release
 
@@ -157,11 +157,17 @@ class OnDeviceMF:
                 "Which items there are, about how many ratings a device has, who takes part, and who answers "
                 "in which round: public. That a device may have dropped out buys no privacy.",
                 "What a device shows to its own user: made from raw ratings, it stays there.",
+                ONE_USER,
             ),
+            warnings=self.hints(facts),
             assumptions=self.aggregate.assumptions(facts.summed),
             why_not=self.aggregate.why_not(facts.summed),
             shared=share,
         )
+
+    def hints(self, facts: Facts) -> tuple[str, ...]:
+        """Return what whoever plans or runs it should know about its sums."""
+        return two_parties(facts)
 
     def alone(self, federation: Federation, *, seed: int = 0) -> dict[str, Factors]:
         """Return the devices' models if they only fit users to where items begin: nothing leaves a device.

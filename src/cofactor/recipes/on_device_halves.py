@@ -98,7 +98,8 @@ class DeviceParticipant:
         """Read item vectors; whatever comes is projected, so that bounds do not rest on the coordinator."""
         shape = (self._home.facts.item_count, self._steps.factors)
         items = array_of(message, "vectors", shape, COORDINATOR)
-        return projected(items.astype(np.float32), self._steps, self._home.facts)
+        # As they came: a number that float32 cannot hold would fail at those alone who rated the item.
+        return projected(items, self._steps, self._home.facts)
 
     def _fitted(self, items: Floats) -> Floats:
         return fitted_at_home(self.ratings, items, self._steps, self._home.facts, self._recipe.beginning)

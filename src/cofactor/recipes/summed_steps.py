@@ -91,7 +91,7 @@ def moved(vectors: Floats, gradients: Integers, rate: float) -> Floats:
     return (vectors - rate * gradients).astype(np.float32)
 
 
-def projected(vectors: Floats, steps: Steps, facts: Facts) -> Floats:
+def projected(vectors: NDArray[Any], steps: Steps, facts: Facts) -> Floats:
     """Return vectors of which none is too long nor, where that is asked for, negative."""
     return shortened(vectors if steps.centred else np.maximum(vectors, 0), steps.radius(facts))
 

@@ -16,6 +16,10 @@ from cofactor.recipes.sums import AnySum, own_share
 
 T = TypeVar("T")
 
+ONE_USER = (
+    "An item that only one user has rated: what a sum tells about it is that user's contribution, and noise "
+    "is all that hides it."
+)
 _MANY_STEPS = (
     "A round has {steps} local steps, and no step may follow from a partly noised one: the sum hides whose "
     "answers are whose, but every party adds all of its noise in every step. With local_steps=1 the parties' "
@@ -89,9 +93,20 @@ def sum_doubts(recipe: Any, facts: Facts) -> tuple[str, ...]:
 
 
 def sum_hints(recipe: Any, facts: Facts) -> tuple[str, ...]:
-    """Say that sums with several local steps save no noise."""
+    """Say where sums hide nothing, or save no noise."""
     steps = recipe.local_steps or 1
-    return (_MANY_STEPS.format(steps=steps),) if only_sums(recipe, facts) and steps > 1 else ()
+    several = (_MANY_STEPS.format(steps=steps),) if only_sums(recipe, facts) and steps > 1 else ()
+    return (*two_parties(facts), *several)
+
+
+def two_parties(facts: Facts) -> tuple[str, ...]:
+    """Warn where a sum hides nothing: of two parties each can take its own part off."""
+    if facts.summed != 2:
+        return ()
+    return (
+        "Of two parties, each can take its own part off the average and see the other's: noise protects it "
+        "alone.",
+    )
 
 
 def own_shares(recipe: Any, facts: Facts, *releases: str) -> Mapping[str, float]:

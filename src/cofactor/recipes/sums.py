@@ -139,7 +139,8 @@ class SecureSum(_OnlySums):
         if layers is None or near is None:
             return ()
         return (
-            *self._trusted(layers, f"masks hide each party's part, {_against(near, layers)}"),
+            *self._trusted(layers, f"masks hide each party's part, {_against(near)}"),
+            *_honest_coordinator(near, layers),
             Assumption(
                 what="every party knows the public keys of the others beforehand",
                 met="keys of this session were handed out in this process; parties on machines of their own "
@@ -155,17 +156,22 @@ class SecureSum(_OnlySums):
 AnySum = PlainSum | IdealSum | SecureSum
 
 
-def _against(near: Neighbourhood, layers: Layers) -> str:
-    """Say against what kind of coordinator masks and noise hold."""
-    if not near.active:
-        return _CURIOUS
-    honest = layers.fewest - layers.colluding
-    if near.least_honest >= honest:
-        return "also against a coordinator that lies"
+def _against(near: Neighbourhood) -> str:
+    """Say against what kind of coordinator masks hold."""
+    return "also against a coordinator that lies" if near.active else _CURIOUS
+
+
+def _honest_coordinator(near: Neighbourhood, layers: Layers) -> tuple[Assumption, ...]:
+    """Say where the noise, unlike the masks, rests on a coordinator that keeps to the protocol."""
+    if near.least_honest >= layers.fewest - layers.colluding:
+        return ()
     part = near.least_honest / (layers.parties - layers.colluding)
     return (
-        "also against a coordinator that lies; at worst it could open a sum of only "
-        f"{near.least_honest:,} honest parties, with {100 * part:.0f}% of the noise"
+        Assumption(
+            what="the coordinator tells all parties the same about who is left",
+            met="it is taken on trust: one that lies could at worst open a sum of only "
+            f"{near.least_honest:,} honest parties, with {100 * part:.2g}% of the noise",
+        ),
     )
 
 

@@ -113,8 +113,9 @@ class TasteParticipant:
         mechanism = self._mechanism(USER_MESSAGES)
         assert isinstance(mechanism, Skellam | None)
         answer = shares.answer(self._home, bounded, mechanism)
-        self._sent, self._variance = answer.sums, float(answer.shared.sum())
-        self._alone = float(answer.alone.sum())
+        full = 0.0 if mechanism is None else mechanism.noise_size(bounded.bound) ** 2
+        alone = self._home.party.budget is not None
+        self._sent, self._variance, self._alone = answer.sums, (1 - alone) * full, alone * full
         secrets = b"".join(self._home.door.extra_secrets)
         self._secrets = np.frombuffer(secrets, np.uint8).reshape(-1, 32)
         return answer

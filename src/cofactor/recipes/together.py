@@ -29,7 +29,8 @@ from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Schedule
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Random, SecureRandom
-from cofactor.recipes.hosts import host_of, noise_beside_own, own_random, summing_of
+from cofactor.recipes.hosts import aggregate_of, host_of, noise_beside_own, own_random, summing_of
+from cofactor.recipes.sums import IdealSum
 
 VANILLA = (
     "Not private: the parties kept their ratings at home, but what they sent of their models had no noise, "
@@ -70,6 +71,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
     facts = federation.facts
     settled = recipe.settled(facts, budget)
     _check_unit(settled, budget)
+    _check_simulated(settled, federation, budget)
     terms = terms_of(settled, budget, federation, training.seed)
     session = begun(training.folder, terms, settled.messages)
     identities = {party.name: Identity.generate() for party in federation.parties}
@@ -133,9 +135,22 @@ def _check(recipe: Recipe, federation: Federation, budget: Budget | None) -> Non
         raise ConfigError(f"{name} is for {recipe.split} federations, and this one is {federation.kind}.")
     if budget is not None and not isinstance(budget, Budget):
         raise ConfigError(f"budget must be a Budget, got {budget!r}.")
-    if any(len(party.ratings) == 0 for party in federation.parties):
+    # That a device holds nothing is nobody's business; a party without ratings has only been misnamed.
+    if federation.kind != "on-device" and any(len(party.ratings) == 0 for party in federation.parties):
         empty = next(party.name for party in federation.parties if len(party.ratings) == 0)
         raise ConfigError(f"{empty} has no ratings. Leave it out.")
+
+
+def _check_simulated(recipe: Recipe, federation: Federation, budget: Budget | None) -> None:
+    """Refuse to charge ledgers that outlive the run for what only a simulation hides."""
+    aggregate = aggregate_of(recipe)
+    parties = federation.facts.summed
+    lasting = any(party.file is not None for party in federation.parties)
+    if isinstance(aggregate, IdealSum) and budget is not None and lasting and aggregate.why_not(parties):
+        raise Refused(
+            "IdealSum only simulates a secure sum: whoever runs it sees every answer, with a share of the "
+            "noise. Ledgers beside files would be charged too little. Use SecureSum(), or PlainSum()."
+        )
 
 
 def _check_unit(recipe: Recipe, budget: Budget | None) -> None:
@@ -264,7 +279,8 @@ def _doubts(federation: Federation) -> list[str]:
     if twice:
         found.append(
             f"{twice:,} user ids occur at more than one party. They are taken to be different people; if "
-            "they are not, those users lose what all their parties release."
+            "they are not, those users lose what all their parties release; and a sum whose noise parties "
+            "share changes by as many bounds as a user has parties."
         )
     return found
 

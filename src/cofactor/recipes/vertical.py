@@ -162,7 +162,7 @@ class VerticalMF:
                 "What a party shows to its own users.",
             ),
             assumptions=sum_assumptions(self, facts),
-            warnings=(*warnings, *two_parties(facts), *self.hints(facts)),
+            warnings=(*warnings, *self.hints(facts)),
             why_not=sum_doubts(self, facts),
             shared=own_shares(self, facts, STEPS),
         )
@@ -181,13 +181,3 @@ _USER_VECTORS = (
     "A user vector that is released may not depend on that user, if users are the unit: such vectors carry "
     'next to nothing. Protect each rating instead (unit "rating"), or keep user vectors at home (horizontal).'
 )
-
-
-def two_parties(facts: Facts) -> tuple[str, ...]:
-    """Warn where a sum hides nothing: of two parties each can take its own part off."""
-    if len(facts.parties) != 2:
-        return ()
-    return (
-        "Of two parties, each can take its own part off the average and see the other's: noise protects it "
-        "alone.",
-    )

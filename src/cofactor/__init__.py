@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from cofactor.errors import DownloadError as DownloadError
     from cofactor.errors import LedgerError as LedgerError
     from cofactor.errors import PrivacyWarning as PrivacyWarning
+    from cofactor.errors import ProtocolError as ProtocolError
     from cofactor.errors import Refused as Refused
     from cofactor.errors import RunError as RunError
+    from cofactor.errors import TooFew as TooFew
     from cofactor.errors import UnknownId as UnknownId
     from cofactor.evaluate.compare import Comparison as Comparison
     from cofactor.evaluate.compare import compare as compare
@@ -66,11 +68,14 @@ if TYPE_CHECKING:
     from cofactor.recipes.home_fit import UsersOnly as UsersOnly
     from cofactor.recipes.horizontal import HorizontalMF as HorizontalMF
     from cofactor.recipes.langevin import DPSGLD as DPSGLD
+    from cofactor.recipes.local_reports import LocalReports as LocalReports
     from cofactor.recipes.objective import ObjectivePerturbation as ObjectivePerturbation
+    from cofactor.recipes.on_device import OnDeviceMF as OnDeviceMF
     from cofactor.recipes.plan import plan as plan
     from cofactor.recipes.pooled import Pooled as Pooled
     from cofactor.recipes.sums import IdealSum as IdealSum
     from cofactor.recipes.sums import PlainSum as PlainSum
+    from cofactor.recipes.sums import SecureSum as SecureSum
     from cofactor.recipes.train import train as train
     from cofactor.recipes.vertical import VerticalMF as VerticalMF
     from cofactor.recipes.vertical_taste import VerticalTaste as VerticalTaste
@@ -84,7 +89,7 @@ _HOMES = {
     "cofactor.data.tables": ("Features", "Table", "read_items", "read_users"),
     "cofactor.errors": (
         "BudgetExceeded", "CofactorError", "ConfigError", "DataError", "DownloadError",
-        "LedgerError", "PrivacyWarning", "Refused", "RunError", "UnknownId",
+        "LedgerError", "PrivacyWarning", "ProtocolError", "Refused", "RunError", "TooFew", "UnknownId",
     ),
     "cofactor.evaluate.compare": ("Comparison", "compare"),
     "cofactor.evaluate.metrics": ("Scores", "measure"),
@@ -112,10 +117,12 @@ _HOMES = {
     "cofactor.recipes.home_fit": ("UsersOnly",),
     "cofactor.recipes.horizontal": ("HorizontalMF",),
     "cofactor.recipes.langevin": ("DPSGLD",),
+    "cofactor.recipes.local_reports": ("LocalReports",),
     "cofactor.recipes.objective": ("ObjectivePerturbation",),
+    "cofactor.recipes.on_device": ("OnDeviceMF",),
     "cofactor.recipes.plan": ("plan",),
     "cofactor.recipes.pooled": ("Pooled",),
-    "cofactor.recipes.sums": ("IdealSum", "PlainSum"),
+    "cofactor.recipes.sums": ("IdealSum", "PlainSum", "SecureSum"),
     "cofactor.recipes.train": ("train",),
     "cofactor.recipes.vertical": ("VerticalMF",),
     "cofactor.recipes.vertical_taste": ("VerticalTaste",),

@@ -136,6 +136,7 @@ def test_doctor_finds_this_machine_fit(cofactor: Command) -> None:
     done = cofactor("doctor", "--json")
     assert done.code == 0
     assert all(check["fine"] for check in done.json["checks"])
+    assert {"numpy", "dp-accounting", "cryptography"} <= {check["what"] for check in done.json["checks"]}
 
 
 def test_data_list_names_what_can_be_had_and_how(cofactor: Command) -> None:

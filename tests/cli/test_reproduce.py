@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from cofactor.papers.results import Reproduction, Row
 from tests.papers.making import write
 
 Command = Any
@@ -79,3 +80,30 @@ def test_no_seeds_are_refused(folder: Path, cofactor: Command) -> None:
     done = cofactor("reproduce", "pvldb22", "figure4", "--data", folder, "--seeds", 0)
     assert done.code == 2
     assert "seeds must be at least 1" in done.err
+
+
+def test_a_note_is_printed_once_with_the_lines_or_columns_that_it_is_about(
+    folder: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def row(line: str, column: str, note: str) -> Row:
+        return Row(line=line, panel="per-user", column=column, ours=1.0, note=note)
+
+    notes = {("a", "1"): "whole", ("a", "2"): "whole", ("b", "1"): "part", ("b", "2"): "", ("c", "1"): "part"}
+    made = Reproduction(
+        paper="pvldb22",
+        item="figure4",
+        title="Errors",
+        measure="MB",
+        data={"name": "small", "ratings": 1, "users": 1, "items": 1, "scale": "1 to 5"},
+        rows=[row(line, column, note) for (line, column), note in notes.items()],
+        baselines={},
+        findings=[],
+        seconds=1.0,
+    )
+    monkeypatch.setattr("cofactor.papers.reproduce.reproduce", lambda *_, **__: made)
+    done = cofactor("reproduce", "pvldb22", "figure4", "--data", folder)
+    assert done.code == 0, done.err
+    assert [line for line in done.out.splitlines() if line.startswith("  ") and ": " in line] == [
+        "  a: whole",
+        "  c; b, 1: part",
+    ]

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,15 +11,20 @@ from cofactor.evaluate.rating_errors import errors
 from cofactor.factors.sgd import SGD
 from cofactor.papers.cells import Cell, Dealing, Effort, measured, summary
 from cofactor.papers.material import Material
+from cofactor.privacy.budget import Budget
 from cofactor.progress import Progress, nobody
 from cofactor.recipes.clipping import EmbeddingClipping
 from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.horizontal import HorizontalMF
+from cofactor.recipes.local_reports import LocalReports, budget_if_shuffled
+from cofactor.recipes.on_device import OnDeviceMF
+from cofactor.recipes.sums import PlainSum
 from cofactor.recipes.vertical import VerticalMF
 from tests.papers.making import GENRES, material
 
 ONE = Dealing(split="vertical")
 TWO = Dealing(split="horizontal", parties=2)
+DEVICES = Dealing(split="on-device")
 FEW_STEPS = {"factors": 2, "rounds": 2, "local_steps": 1, "sampling": 1.0, "centre": 3.5}
 VERTICAL = VerticalMF(**FEW_STEPS, clipping=EmbeddingClipping())  # type: ignore[arg-type]
 HORIZONTAL = HorizontalMF(**FEW_STEPS, clipping=EmbeddingClipping(), home=UsersOnly())  # type: ignore[arg-type]
@@ -29,7 +35,7 @@ def cell(**changes: object) -> Cell:
     return Cell(**(settings | changes))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("dealing", [ONE, TWO, Dealing(split="vertical", by_category=True)])
+@pytest.mark.parametrize("dealing", [ONE, TWO, DEVICES, Dealing(split="vertical", by_category=True)])
 def test_both_halves_are_dealt_alike_and_no_rating_is_lost(dealing: Dealing) -> None:
     whole = material()
     train, test = by_fraction(whole.ratings, 0.1, seed=3)
@@ -55,6 +61,70 @@ def test_parties_share_one_side_and_divide_the_other(split: str) -> None:
     assert dealt.kind == split
     assert shared == [counts[0 if split == "vertical" else 1]] * 3
     assert sum(divided) == counts[1 if split == "vertical" else 0]
+
+
+def test_every_user_is_a_device() -> None:
+    whole = material()
+    dealt, kept = DEVICES.federations(whole, *by_fraction(whole.ratings, 0.1), seed=1)
+    assert (dealt.kind, dealt.facts.cohort, dealt.facts.summed) == ("on-device", True, 60)
+    assert kept.facts.summed == 60
+
+
+def test_users_who_take_part_often_are_tested_once_and_keep_most_of_their_ratings() -> None:
+    whole = material()
+    train, test = by_fraction(whole.ratings, 0.1, seed=2)
+    often = Dealing(split="on-device", replicas=5)
+    dealt, kept = (half.parties[0].ratings for half in often.federations(whole, train, test, seed=2))
+    assert dealt.user_count == kept.user_count == 5 * 60
+    sizes = dealt.by_user.sizes.reshape(5, 60)
+    assert np.array_equal(sizes[0], train.by_user.sizes)
+    # Each of 4 x 1,080 ratings is kept with probability 0.8: five deviations are 131, a chance below 1e-6.
+    assert abs(sizes[1:].sum() - 0.8 * 4 * len(train)) < 5 * np.sqrt(4 * len(train) * 0.16)
+    assert not np.array_equal(sizes[1], sizes[2])
+    assert np.array_equal(kept.by_user.sizes, np.concatenate([test.by_user.sizes, np.zeros(240)]))
+    first = dealt.where(dealt.users < 60)
+    assert np.array_equal(first.items, train.items)
+    assert np.array_equal(first.values, train.values)
+    again = often.federations(whole, train, test, seed=3)[0].parties[0].ratings
+    assert not np.array_equal(again.by_user.sizes, dealt.by_user.sizes)
+
+
+def test_devices_drop_out_of_a_training() -> None:
+    recipe = OnDeviceMF(factors=2, rounds=2)
+    asked = [cell(line=str(part), dealing=DEVICES, recipe=recipe, dropout=part) for part in (0.0, 0.25, 0.5)]
+    none, some, all_lost = (row.ours for row in measured(material(), asked, Effort(), nobody))
+    level = measured(
+        material(),
+        [cell(dealing=DEVICES, recipe=lambda federation, seed: recipe.alone(federation, seed=seed))],
+        Effort(),
+        nobody,
+    )[0].ours
+    assert none != some
+    # If half of the devices are lost and 0.3 may be, no sum is opened, and items stay where they began.
+    assert all_lost == pytest.approx(level, rel=1e-6)
+    assert some != pytest.approx(level, rel=1e-6)
+
+
+def test_noise_that_leaves_nothing_to_learn_is_a_row_that_says_so() -> None:
+    recipe = OnDeviceMF(factors=2, rounds=2, most_ratings=20, aggregate=PlainSum())
+    asked = cell(dealing=DEVICES, recipe=recipe, unit="user", epsilon=0.001)
+    row = measured(material(), [asked], Effort(), nobody)[0]
+    assert row.ours is None
+    assert row.note.startswith("refused: noise of ")
+
+
+def test_local_reports_get_the_budget_that_shuffling_would_bring_down_to_the_one_asked_for() -> None:
+    recipe = LocalReports(factors=2, rounds=2)
+    asked = cell(dealing=DEVICES, recipe=recipe, unit="user", epsilon=2.0)
+    plain = asked.budget(1e-6)
+    assert plain == Budget(epsilon=2.0, delta=1e-6, unit="user")
+    asked = replace(asked, epsilon=0.5)
+    local = replace(asked, if_shuffled=True).budget(1e-6, devices=20_000)
+    assert local is not None
+    assert local == budget_if_shuffled(replace(plain, epsilon=0.5), devices=20_000, rounds=2)
+    assert local.epsilon > 2.0
+    row = measured(material(), [replace(asked, if_shuffled=True)], Effort(), nobody)[0]
+    assert (row.column, row.epsilon_label) == ("epsilon 0.5", 0.5)
 
 
 def test_categories_become_parties_that_keep_all_users() -> None:

@@ -53,6 +53,26 @@ def test_a_level_without_noise_is_compared_with_every_column() -> None:
     assert "Found at 1 of 2 points" in claim.found(rows)
 
 
+def test_a_level_may_be_the_lower_one_of_every_column() -> None:
+    rows = [row(RIGHT, "a", 1.0), row(RIGHT, "b", 3.0), row(LEFT, ANY_EPSILON, 2.0)]
+    claim = Claim(says="left is lower", lower=LEFT, than=RIGHT)
+    assert "Found at 1 of 2 points (differences -1.000 to +1.000)." in claim.found(rows)
+
+
+def test_two_levels_are_one_point() -> None:
+    rows = [row(LEFT, ANY_EPSILON, 1.0), row(RIGHT, ANY_EPSILON, 2.0)]
+    assert (
+        Claim(says="left is lower", lower=LEFT, than=RIGHT).found(rows).endswith("Found (difference -1.000).")
+    )
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(1.1, True), (0.999, True), (0.997, False)])
+def test_what_does_not_help_is_not_lower(ours: float, holds: bool) -> None:
+    rows = [row(LEFT, "a", ours), row(RIGHT, "a", 1.0)]
+    claim = Claim(says="left does not help", lower=LEFT, than=RIGHT, no_lower=True)
+    assert ("Not found" not in claim.found(rows)) is holds
+
+
 def test_a_claim_about_several_lines_counts_the_points_of_all() -> None:
     other = Line(line="other", panel="per-user")
     rows = [row(LEFT, "a", 1.0), row(other, "a", 3.0), row(RIGHT, "a", 2.0)]
@@ -66,6 +86,14 @@ def test_the_best_private_row_is_held_against_simple_models() -> None:
     assert against_baselines(rows, baselines) == [
         "per-user: the lowest private error is 1.050 (left, b); lower than the global mean (1.200); not "
         "lower than biases (0.800)."
+    ]
+
+
+def test_what_costs_more_than_its_column_says_is_not_taken_for_private() -> None:
+    local = Row(line="local", panel="per-user", column="a", ours=0.7, epsilon=9.0, epsilon_label=1.0)
+    sentences = against_baselines([row(LEFT, "a", 1.1, 1.0), local], {"bias": Baseline(ours=0.8)})
+    assert sentences == [
+        "per-user: the lowest private error is 1.100 (left, a); not lower than biases (0.800)."
     ]
 
 

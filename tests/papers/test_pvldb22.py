@@ -1,8 +1,10 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cofactor.papers import pvldb22_devices as devices
 from cofactor.papers import pvldb22_horizontal as horizontal
 from cofactor.papers import pvldb22_vertical as vertical
 from cofactor.papers.cells import Cell, Effort
@@ -10,10 +12,12 @@ from cofactor.papers.claims import Claim
 from cofactor.papers.material import Material
 from cofactor.papers.pvldb22 import FIGURES
 from cofactor.papers.reproduce import reproduce
-from cofactor.papers.results import Row
+from cofactor.papers.results import ANY_EPSILON, Row
 from cofactor.progress import nobody
 from cofactor.recipes.clipping import EmbeddingClipping, GradientClipping
 from cofactor.recipes.horizontal import HorizontalMF
+from cofactor.recipes.on_device import OnDeviceMF
+from cofactor.recipes.sums import PlainSum
 from cofactor.recipes.vertical import VerticalMF
 from tests.papers.making import material
 
@@ -26,6 +30,7 @@ OF_ERRORS: dict[str, tuple[Cells, Claims]] = {
     "figure7": (vertical.figure7, vertical.claims7),
     "figure8": (horizontal.figure8, horizontal.claims8),
     "figure9": (horizontal.figure9, horizontal.claims9),
+    "figure10": (devices.figure10, devices.claims10),
     "figure11": (vertical.figure11, vertical.claims11),
 }
 
@@ -40,7 +45,7 @@ def rows_of(cells: list[Cell]) -> set[tuple[str, str, str]]:
 
 
 def test_all_figures_can_be_asked_for() -> None:
-    assert set(FIGURES) == {"figure2", *OF_ERRORS}
+    assert set(FIGURES) == {"figure2", "figure10-tenfold", *OF_ERRORS}
 
 
 @pytest.mark.parametrize("figure", OF_ERRORS)
@@ -129,6 +134,75 @@ def test_local_only_parties_differ_from_joined_ones_in_nothing_else() -> None:
     assert {**vars(alone), "alone": False} == vars(together)
 
 
+def test_figure_10_shows_the_papers_dropouts_beside_all_that_it_compares_with() -> None:
+    cells = cells_of("figure10")
+    shown = {(cell.panel, cell.dropout) for cell in cells if cell.line.startswith("LFL-SGDMF, dropout")}
+    assert shown == {
+        *(("omega = 0.3", dropout) for dropout in (0.0, 0.1, 0.2)),
+        *(("omega = 0.6", dropout) for dropout in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)),
+    }
+    for panel, omega in (("omega = 0.3", 0.3), ("omega = 0.6", 0.6)):
+        own = {cell.line: cell for cell in cells if cell.panel == panel}
+        assert set(own) >= {
+            "stage 1 only", "user mean", "without noise", "GD-DR", "LFL-SGDMF, LDP-level noise",
+            "cofactor's defaults",
+        }  # fmt: skip
+        settled = own["LFL-SGDMF, dropout 0"].recipe
+        assert replace(settled, aggregate=OnDeviceMF.as_published().aggregate) == OnDeviceMF.as_published()
+        assert (settled.aggregate.dropout, settled.rounds, settled.most_ratings) == (omega, 10, 1)
+        assert own["LFL-SGDMF, LDP-level noise"].recipe == replace(settled, aggregate=PlainSum())
+        assert own["GD-DR"].if_shuffled
+        assert own["GD-DR"].recipe.rounds == 10
+        assert own["without noise"].recipe == settled
+        assert own["without noise"].epsilon is None
+
+
+def test_figure_10_says_where_joining_beats_the_users_own_mean() -> None:
+    def row(line: str, column: str, ours: float) -> Row:
+        return Row(line=line, panel="omega = 0.3", column=column, ours=ours)
+
+    rows = [
+        row("LFL-SGDMF, dropout 0", "epsilon 1", 1.09),
+        row("LFL-SGDMF, dropout 0", "epsilon 10", 1.05),
+        row("cofactor's defaults", "epsilon 1", 0.9),
+        row("user mean", ANY_EPSILON, 1.08),
+    ]
+    simulated, *found = devices.ours(rows)
+    assert "secure sums are simulated" in simulated
+    beside = "beside the user's own mean (1.080), which costs no privacy"
+    assert found == [
+        f"omega = 0.3: LFL-SGDMF, dropout 0, {beside}: lower at epsilon 10; not lower at epsilon 1.",
+        f"omega = 0.3: cofactor's defaults, {beside}: lower at epsilon 1.",
+    ]
+
+
+def test_figure_10_is_made_of_devices_that_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_DROPOUTS", {0.3: (0.0,), 0.6: (0.0, 0.5)})
+    monkeypatch.setattr(devices, "_FEW", (10.0,))
+    rows = FIGURES["figure10"].rows(material(), Effort(quick=True), nobody)
+    refused = [row for row in rows if row.ours is None]
+    assert [row.panel for row in refused] == ["per-rating"]
+    assert "cannot protect single ratings" in refused[0].note
+    local = [row for row in rows if row.line == "GD-DR"]
+    assert len(local) == 2
+    assert all("nobody does" in row.note for row in local)
+    for row in rows:
+        if row.epsilon_label is not None and row.line != "GD-DR" and row.ours is not None:
+            assert row.private, row.name
+    assert len(FIGURES["figure10"].findings(rows)) > len(devices.claims10())
+
+
+def test_ten_times_as_many_devices_stand_beside_those_that_there_are() -> None:
+    cells = devices.tenfold(material(), Effort(quick=True))
+    assert {(cell.panel, cell.dealing.replicas) for cell in cells} == {
+        ("every user once", 1),
+        ("every user 10 times", 10),
+    }
+    lines = [{cell.line for cell in cells if cell.dealing.replicas == replicas} for replicas in (1, 10)]
+    assert lines[0] == lines[1]
+    assert "nobody should do so" in devices.ours_tenfold([])[0]
+
+
 @pytest.fixture(scope="module")
 def traffic() -> list[Row]:
     return FIGURES["figure2"].rows(material(), Effort(), nobody)
@@ -173,3 +247,28 @@ def test_on_movielens_1m_gradient_clipping_is_better_than_embedding_clipping(
         assert clipped is not None
         assert embedding == pytest.approx(published, abs=0.02)
         assert clipped < embedding - 0.01
+
+
+@pytest.mark.slow
+def test_on_movielens_1m_published_devices_beat_their_users_own_means_at_large_epsilons_only(
+    real_data: Callable[[str], Path],
+) -> None:
+    made = reproduce("pvldb22", "figure10", real_data("ml-1m.zip"), effort=Effort(quick=True))
+    found = {(row.line, row.panel, row.column): row.ours for row in made.rows}
+    for column, wanted, error in (("epsilon 1", 1.09, 0.015), ("epsilon 10", 1.06, 0.015)):
+        assert found["LFL-SGDMF, dropout 0", "omega = 0.3", column] == pytest.approx(wanted, abs=error)
+    assert found["without noise", "omega = 0.3", ANY_EPSILON] == pytest.approx(0.94, abs=0.02)
+    assert found["user mean", "omega = 0.3", ANY_EPSILON] == pytest.approx(1.08, abs=0.01)
+    beside = next(
+        each for each in made.findings if each.startswith("omega = 0.3: LFL-SGDMF, dropout 0, beside")
+    )
+    assert beside.endswith("lower at epsilon 10; not lower at epsilon 1.")
+
+
+@pytest.mark.slow
+def test_on_movielens_1m_ten_times_as_many_devices_are_much_better(
+    real_data: Callable[[str], Path],
+) -> None:
+    made = reproduce("pvldb22", "figure10-tenfold", real_data("ml-1m.zip"), effort=Effort(quick=True))
+    found = {(row.line, row.panel, row.column): row.ours for row in made.rows}
+    assert found["LFL-SGDMF", "every user 10 times", "epsilon 10"] == pytest.approx(0.963, abs=0.02)

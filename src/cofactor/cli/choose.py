@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 from decimal import ROUND_FLOOR, Context
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
+from cofactor.cli.sums import check_sum, with_sum
 from cofactor.config import from_table, one_of
 from cofactor.errors import ConfigError, Refused, did_you_mean
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cofactor.cli.settings import BudgetWish, FederationWish, RecipeWish, Wish
+    from cofactor.cli.settings import BudgetWish, RecipeWish, Wish
     from cofactor.federation.halves import Facts, Split
     from cofactor.privacy.budget import Adjacency, Budget, Unit
 
@@ -24,17 +25,15 @@ RECIPES = (
     "vertical-taste",
     "vertical-mf",
     "horizontal-mf",
+    "on-device-mf",
+    "local-reports",
     "dp-sgld",
     "objective-perturbation",
     "alone",
     "pooled",
 )
 PROPOSED = (1.0, 2.0, 4.0, 8.0)
-
-SPLITS = (
-    "horizontal: the parties hold different users and rate the same items, as shops in different towns do; "
-    "vertical: the parties hold different items of the same users, as a book shop and a film service do"
-)
+_PUBLISHED = "vertical-mf, horizontal-mf or on-device-mf"
 
 
 def classes() -> dict[str, Any]:
@@ -42,13 +41,24 @@ def classes() -> dict[str, Any]:
     from cofactor.recipes.alone import Alone
     from cofactor.recipes.horizontal import HorizontalMF
     from cofactor.recipes.langevin import DPSGLD
+    from cofactor.recipes.local_reports import LocalReports
     from cofactor.recipes.objective import ObjectivePerturbation
+    from cofactor.recipes.on_device import OnDeviceMF
     from cofactor.recipes.pooled import Pooled
     from cofactor.recipes.vertical import VerticalMF
     from cofactor.recipes.vertical_taste import VerticalTaste
 
-    kinds = (VerticalTaste, VerticalMF, HorizontalMF, DPSGLD, ObjectivePerturbation, Alone, Pooled)
+    devices = (OnDeviceMF, LocalReports)
+    literature = (DPSGLD, ObjectivePerturbation)
+    kinds = (VerticalTaste, VerticalMF, HorizontalMF, *devices, *literature, Alone, Pooled)
     return dict(zip(RECIPES, kinds, strict=True))
+
+
+def able_to_sum() -> list[str]:
+    """Return the names of recipes that add up what parties answer."""
+    return [
+        name for name, kind in classes().items() if any(each.name == "aggregate" for each in fields(kind))
+    ]
 
 
 def is_federated(files: "Sequence[Path]", wish: "Wish") -> bool:
@@ -61,47 +71,19 @@ def is_federated(files: "Sequence[Path]", wish: "Wish") -> bool:
         len(files) > 1
         or asked.split is not None
         or asked.parties is not None
+        or asked.drop is not None
+        or asked.ratings_each is not None
+        or any(each is not None for each in (about.sum, about.dropout, about.colluding))
         or named not in (None, "pooled")
         or any(value is not None for value in vars(wish.budget).values())
         or wish.not_private
     )
 
 
-def checked_split(files: "Sequence[Path]", asked: "FederationWish") -> "Split":
-    """Return how the parties' ratings relate; refuse what makes no federation."""
-    from cofactor.federation.halves import Split
-
-    several = len(files) > 1
-    if not several and asked.split is None and asked.parties is None:
-        raise ConfigError(
-            "this asks for parties that train together, and names one file. Name a file for each party, or "
-            "deal this one out to make-believe parties with --parties 5 --split horizontal (or vertical)."
-        )
-    if asked.split is None:
-        raise ConfigError(f"name --split horizontal or --split vertical. {SPLITS}.")
-    one_of(get_args(Split), split=asked.split)
-    if several and asked.parties is not None:
-        raise ConfigError("several files are several parties. Leave out --parties: it deals out one file.")
-    if asked.split == "on-device":
-        if several or asked.parties is not None:
-            raise ConfigError("on-device makes every user of one file a party. Leave out the rest.")
-    elif not several and asked.parties is None:
-        raise ConfigError(
-            f"--split {asked.split} needs parties: name a file for each, or deal this one out with "
-            "--parties 5, for a simulation."
-        )
-    return cast("Split", asked.split)
-
-
 def chosen_recipe(about: "RecipeWish", split: "Split", unit: str | None, parties: int) -> Any:
     """Return the recipe that was asked for, or the recommended one."""
     from cofactor.recipes.recommended import recommended
 
-    if split == "on-device" and about.recipe != "pooled":
-        raise Refused(
-            "there is no recipe for on-device parties yet. Train with --split horizontal and parties of many "
-            "users, or without privacy with --recipe pooled."
-        )
     if about.table is not None:
         recipe = from_recipe_table(about, recommended(split, _unit(unit, split)))
     else:
@@ -111,6 +93,7 @@ def chosen_recipe(about: "RecipeWish", split: "Split", unit: str | None, parties
         raise ConfigError(
             f"{type(recipe).__name__} is for {own} federations. Leave out --recipe, or --split."
         )
+    check_sum(recipe, parties)
     return recipe
 
 
@@ -131,7 +114,7 @@ def pooled_recipe(about: "RecipeWish", *, implicit: bool) -> Any:
     if about.table is not None:
         return from_recipe_table(about, Pooled())
     if about.published:
-        raise ConfigError("--published goes with vertical-mf or horizontal-mf.")
+        raise ConfigError(f"--published goes with {_PUBLISHED}.")
     return Pooled(model=_model(about, implicit=implicit))
 
 
@@ -199,7 +182,7 @@ def _named(about: "RecipeWish", split: "Split", unit: str | None, parties: int) 
     from cofactor.recipes.recommended import recommended
 
     if about.recipe == "pooled":
-        return pooled_recipe(about, implicit=False)
+        return with_sum(pooled_recipe(about, implicit=False), about, able_to_sum())
     if about.model is not None:
         raise ConfigError("--model is for the recipe pooled. Leave it out, or add --recipe pooled.")
     if about.recipe is None and about.published:
@@ -208,7 +191,8 @@ def _named(about: "RecipeWish", split: "Split", unit: str | None, parties: int) 
         recipe = recommended(split, _unit(unit, split))
     else:
         recipe = classes()[about.recipe]()
-    return _with_numbers(_as_published(recipe, parties) if about.published else recipe, about.numbers)
+    recipe = _as_published(recipe, parties) if about.published else recipe
+    return with_sum(with_numbers(recipe, about.numbers), about, able_to_sum())
 
 
 def _unit(unit: str | None, split: "Split") -> "Unit":
@@ -224,13 +208,13 @@ def _unit(unit: str | None, split: "Split") -> "Unit":
 def _as_published(recipe: Any, parties: int) -> Any:
     if not hasattr(recipe, "as_published"):
         raise ConfigError(
-            f"{type(recipe).__name__} has no published setting. --published goes with vertical-mf or "
-            "horizontal-mf."
+            f"{type(recipe).__name__} has no published setting. --published goes with {_PUBLISHED}."
         )
     return recipe.as_published(parties) if recipe.split == "vertical" else recipe.as_published()
 
 
-def _with_numbers(settings: Any, numbers: Mapping[str, int]) -> Any:
+def with_numbers(settings: Any, numbers: Mapping[str, int]) -> Any:
+    """Return settings with some of them said anew; refuse names that they do not have."""
     known = [each.name for each in fields(settings)]
     for name in numbers:
         if name not in known:
@@ -250,7 +234,7 @@ def _model(about: "RecipeWish", *, implicit: bool) -> Any:
     models: dict[str, Any] = {"sgd": SGD, "als": ALS, "bayes": Bayes, "implicit": ImplicitALS}
     chosen = about.model or ("implicit" if implicit else "sgd")
     one_of(tuple(models), model=chosen)
-    return _with_numbers(models[chosen](), about.numbers)
+    return with_numbers(models[chosen](), about.numbers)
 
 
 def _dashed(table: Mapping[str, Any] | None) -> str | None:

@@ -128,6 +128,10 @@ def _check_same(run: "Run", train: Any) -> None:
     """Refuse other ratings than those of the training: they could be tested on what they were fitted to."""
     if run.together is None:
         trained, found = {"the file": run.data.ratings}, {"the file": len(train)}
+    elif run.together.split == "on-device":
+        # How many ratings a device has is nobody's business, so that only its own model tells.
+        trained = {name: 0 if home.seen is None else len(home.seen.index) for name, home in run.homes.items()}
+        found = {party.name: len(party.ratings) for party in train.parties}
     else:
         trained = {name: facts.ratings for name, facts in run.together.parties.items()}
         found = {party.name: len(party.ratings) for party in train.parties}

@@ -13,7 +13,7 @@ import typer
 from cofactor.cli import options
 from cofactor.cli.text import print_json, print_table
 
-PACKAGES = ("numpy", "scipy", "numba", "polars", "dp-accounting", "typer", "rich")
+PACKAGES = ("numpy", "numba", "scipy", "dp-accounting", "cryptography", "polars", "typer", "rich")
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,7 @@ class Check:
 
 def doctor(json: options.Json = False) -> None:
     """Check this machine: Python, packages, threads, compilation, disk. Exit code 1 if something is wrong."""
-    checks = [
-        _python(),
-        *map(_package, ("numpy", "numba", "scipy", "dp-accounting", "polars", "typer", "rich")),
-    ]
-    checks += [_threads(), _compiling(), _writable()]
+    checks = [_python(), *map(_package, PACKAGES), _threads(), _compiling(), _writable()]
     if json:
         print_json({"checks": [asdict(check) for check in checks]})
     else:

@@ -28,8 +28,24 @@ Split = Annotated[
     str | None,
     typer.Option(
         help="How parties relate: horizontal (different users), vertical (different items of the same users) "
-        "or on-device (every user is one; no recipe yet)."
+        "or on-device (every user of one file is one, or every file)."
     ),
+]
+Sum = Annotated[
+    str | None,
+    typer.Option(
+        "--sum",
+        help="How answers are added up: plain (each is seen), secure (only the sum is; with one local step "
+        "parties share its noise) or ideal (a secure sum simulated); the recipe's usual, if left out.",
+    ),
+]
+Dropout = Annotated[
+    float | None,
+    typer.Option(help="With a secure sum: the largest part of the parties that may drop out of a round."),
+]
+Colluding = Annotated[
+    float | None,
+    typer.Option(help="With a secure sum: the part of the parties that may tell the coordinator all."),
 ]
 Parties = Annotated[
     int | None, typer.Option(help="Deal one file out to so many make-believe parties: a simulation.")

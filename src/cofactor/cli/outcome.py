@@ -12,6 +12,8 @@ SIMULATION = (
     "guarantee does not cover them."
 )
 _ASIDE = ("parties", "joining")
+_SHOWN = ("user_mean", "stage_1", "bias", "alone", "private", "together", "pooled")
+"""What a table of parties shows; where a party can fit biases, means are left out."""
 
 
 def as_object(facts: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -47,24 +49,29 @@ def scores_as_object(scores: Mapping[str, Any], parties: Mapping[str, Any]) -> d
 def print_comparison(scores: Mapping[str, Any]) -> None:
     """Print overall scores, and what joining changed for each party and for all."""
     print_scores(scores)
-    parties: Mapping[str, Any] = scores.get("bias", {}).get("parties", {})
-    if not parties:
-        return
-    joined = _joined(scores)
-    by_party = joined.get("parties", {})
-    names = [name for name in ("bias", "alone", "private", "together", "pooled") if name in scores]
-    rows = [
-        (
-            party,
-            *(scores[name]["parties"][party]["mse"] for name in names),
-            _in_short(by_party.get(party, {})),
-        )
-        for party in parties
-    ]
-    print_table(("party", *names, "joining"), rows, title="mse by party")
+    first: Mapping[str, Any] = next(iter(scores.values()), {})
+    parties, joined = first.get("parties", {}), _joined(scores)
+    if parties:
+        _print_parties(parties, scores, joined.get("parties", {}))
     if joined:
         print_line(f"All together: {joined['joining']['sentence']}.")
-    print_line(SIMULATION)
+    if parties or joined:
+        print_line(SIMULATION)
+
+
+def _print_parties(
+    parties: Mapping[str, Any], scores: Mapping[str, Any], by_party: Mapping[str, Any]
+) -> None:
+    names = [name for name in _SHOWN if name in scores]
+    if "bias" in names:
+        names.remove("user_mean")
+    told = {party: _in_short(by_party.get(party, {})) for party in parties}
+    last = ("joining",) if any(told.values()) else ()
+    rows = [
+        (party, *(scores[name]["parties"][party]["mse"] for name in names), *(told[party] for _ in last))
+        for party in parties
+    ]
+    print_table(("party", *names, *last), rows, title="mse by party")
 
 
 def print_guarantee(guarantee: Mapping[str, Any], together: Mapping[str, Any] | None) -> None:
@@ -74,7 +81,7 @@ def print_guarantee(guarantee: Mapping[str, Any], together: Mapping[str, Any] | 
     print_line(told, "" if guarantee["holds"] else RED)
     for each in warnings:
         print_line(f"Warning: {each}", YELLOW)
-    if together and together["budget"]:
+    if together and together["budget"] and not played(together):
         print_line(f"If the coordinator and all other parties collude: {_colluding(together['parties'])}.")
 
 
@@ -91,10 +98,25 @@ def size_of(facts: Mapping[str, Any]) -> str:
     )
     if not together:
         return size
+    if together["split"] == "on-device" and not together["simulated"]:
+        size = f"about {size}"
     count = len(together["parties"])
     parties = "1 party" if count == 1 else f"{count:,} parties"
-    played = ", make-believe" if together["simulated"] else ""
-    return f"{size}; {parties} ({together['split']}{played})"
+    if together["split"] == "on-device":
+        parties = f"{data['users']:,} devices"
+    believed = ", make-believe" if together["simulated"] else ""
+    return f"{size}; {parties} ({together['split']}{believed})"
+
+
+def played(together: Mapping[str, Any]) -> bool:
+    """Say whether one participant played all devices: nothing is known of a single one."""
+    return bool(together["simulated"] and together["split"] == "on-device")
+
+
+def traffic_of(together: Mapping[str, Any]) -> str:
+    """Say how much was sent, and by whom if that is not all."""
+    sent = f"{readable(together['bytes'])} in all messages"
+    return f"{sent} of the one who plays all devices" if played(together) else sent
 
 
 def readable(count: float) -> str:

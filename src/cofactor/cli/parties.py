@@ -9,15 +9,78 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from cofactor.cli.settings import scale_of
-from cofactor.config import one_of
+from cofactor.config import fraction, one_of, whole
 from cofactor.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from cofactor.cli.settings import FederationWish
     from cofactor.data.ratings import Ratings, Scale
     from cofactor.data.tables import Table
+    from cofactor.federation.channel import Failures
     from cofactor.federation.federation import Federation
     from cofactor.federation.halves import Split
     from cofactor.federation.party import Party
+
+
+SPLITS = (
+    "horizontal: the parties hold different users and rate the same items, as shops in different towns do; "
+    "vertical: the parties hold different items of the same users, as a book shop and a film service do; "
+    "on-device: every user is a party, as with phones"
+)
+
+
+def checked_split(files: Sequence[Path], asked: "FederationWish") -> "Split":
+    """Return how the parties' ratings relate; refuse what makes no federation."""
+    from cofactor.federation.halves import Split
+
+    several = len(files) > 1
+    if not several and asked.split is None and asked.parties is None:
+        raise ConfigError(
+            "this asks for parties that train together, and names one file. Name a file for each party, deal "
+            "this one out to make-believe parties with --parties 5 --split horizontal (or vertical), or make "
+            "every user a device with --split on-device."
+        )
+    if asked.split is None:
+        raise ConfigError(f"name --split horizontal, --split vertical or --split on-device. {SPLITS}.")
+    one_of(get_args(Split), split=asked.split)
+    if several and asked.parties is not None:
+        raise ConfigError("several files are several parties. Leave out --parties: it deals out one file.")
+    if asked.ratings_each is not None and not (several and asked.split == "on-device"):
+        raise ConfigError("--ratings-each is for devices with a file each. Leave it out.")
+    whole(ratings_each=asked.ratings_each)
+    if asked.split == "on-device":
+        if asked.parties is not None:
+            raise ConfigError("on-device makes every user of the file a party. Leave out --parties.")
+    elif not several and asked.parties is None:
+        raise ConfigError(
+            f"--split {asked.split} needs parties: name a file for each, or deal this one out with "
+            "--parties 5, for a simulation."
+        )
+    return cast("Split", asked.split)
+
+
+def checked_failures(
+    asked: "FederationWish", split: "Split", files: Sequence[Path], recipe: Any
+) -> "Failures":
+    """Return which devices of a simulation drop out; refuse what leaves too few to open anything."""
+    from cofactor.federation.channel import Failures
+
+    if asked.drop is None:
+        return Failures()
+    if split != "on-device" or len(files) > 1:
+        raise ConfigError(
+            "--drop simulates devices that drop out: it takes one file and --split on-device. Leave it out."
+        )
+    if asked.drop == 0:
+        return Failures()
+    fraction(drop=asked.drop)
+    allowed = getattr(getattr(recipe, "aggregate", None), "dropout", 1.0)
+    if asked.drop >= allowed:
+        raise ConfigError(
+            f"a part of {asked.drop:g} of the devices would be lost in each round, and nothing is opened if "
+            f"more than {allowed:g} are. Allow more with --dropout, or lose fewer with --drop."
+        )
+    return Failures(devices=asked.drop)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +122,14 @@ class Gathering:
     """How many make-believe parties one file is dealt out to."""
     test_fraction: float | None
     seed: int
+    ratings_each: int | None = None
+    """About how many ratings a device with a file of its own has; as is usual, if left out."""
 
     def parts(self, reading: Reading) -> "tuple[Federation, Federation | None]":
         """Read the files; returns what to train on and what to test on."""
         if len(self.files) > 1:
-            whole = joined(self.split, [_party(*each, reading) for each in self._named()], reading.scale)
+            parties = [_party(*each, reading) for each in self._named()]
+            whole = joined(self.split, parties, reading.scale, self.ratings_each)
             fraction = self.test_fraction
             return (whole, None) if fraction is None else whole.split(fraction, seed=self.seed)
         train, test = split_off(reading.ratings(self.files[0]), self.test_fraction, self.seed)
@@ -95,10 +161,15 @@ def _plain_name(text: str) -> str:
     return re.sub(r"[^\w. -]", "-", text, flags=re.ASCII).lstrip("-. ")
 
 
-def joined(split: "Split", parties: "list[Party]", scale: str | None) -> "Federation":
+def joined(
+    split: "Split", parties: "list[Party]", scale: str | None, ratings_each: int | None = None
+) -> "Federation":
     """Bring parties together."""
     from cofactor.federation.federation import Federation
 
+    if split == "on-device":
+        guess: dict[str, Any] = {} if ratings_each is None else {"ratings_each": ratings_each}
+        return Federation.on_device(parties, scale=scale_of(scale), **guess)
     make = Federation.horizontal if split == "horizontal" else Federation.vertical
     return make(parties, scale=scale_of(scale))
 

@@ -1,10 +1,13 @@
 """`cofactor plan`: what a schedule of noisy releases costs, before any data are read."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from cofactor.cli import options
+from cofactor.cli.settings import RecipeWish, options_of
+from cofactor.cli.sums import SumNeeds, with_sum
 from cofactor.cli.text import RED, print_json, print_line
 from cofactor.config import one_of
 from cofactor.errors import ConfigError
@@ -38,8 +41,15 @@ def plan(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="Plan a recipe at its defaults: vertical-taste, vertical-mf, horizontal-mf or dp-sgld."
+            help="Plan a recipe at its defaults: vertical-taste, vertical-mf, horizontal-mf, on-device-mf, "
+            "local-reports or dp-sgld."
         ),
+    ] = None,
+    sum_: options.Sum = None,
+    dropout: options.Dropout = None,
+    colluding: options.Colluding = None,
+    local_steps: Annotated[
+        int | None, typer.Option(help="With --recipe: steps of a party between two rounds.")
     ] = None,
     items: Annotated[int | None, typer.Option(help="With --recipe: how many items there are.")] = None,
     ratings: Annotated[int | None, typer.Option(help="With --recipe: how many ratings there are.")] = None,
@@ -81,21 +91,25 @@ def plan(
     from cofactor.privacy.schedule import Release, Schedule
 
     one_of(ADJACENCIES, adjacency=adjacency)
+    wish = RecipeWish(
+        recipe=recipe,
+        sum=sum_,
+        dropout=dropout,
+        colluding=colluding,
+        numbers={} if local_steps is None else {"local_steps": local_steps},
+    )
     if recipe is not None:
         _check_nothing_by_hand(context)
-        made = _of_recipe(
-            recipe,
-            epsilon,
-            delta,
-            unit,
-            adjacency,
-            users=users,
-            items=items,
-            ratings=ratings,
-            parties=parties,
+        sizes = {"users": users, "items": items, "ratings": ratings, "parties": parties}
+        chosen_recipe = _recipe(wish)
+        _tell(
+            _of_recipe(chosen_recipe, epsilon, delta, unit, adjacency, **sizes),
+            _needs(chosen_recipe, users, parties),
+            as_json=json,
         )
-        _tell(made, as_json=json)
         return
+    if options_of(wish):
+        raise ConfigError(f"{', '.join(options_of(wish))}: only a recipe adds up. Name one with --recipe.")
     unit = unit or "user"
     one_of(MECHANISMS, mechanism=mechanism)
     one_of(UNITS, unit=unit)
@@ -136,15 +150,16 @@ def plan(
         budget = needed(schedule, delta=delta, **about)
     else:
         budget = Budget(epsilon=epsilon, delta=delta, **about)
-    _tell(make(schedule, budget, keep_noise=noise is not None), as_json=json)
+    _tell(make(schedule, budget, keep_noise=noise is not None), None, as_json=json)
 
 
-def _tell(made: "Plan", *, as_json: bool) -> None:
+def _tell(made: "Plan", needs: "SumNeeds | None", *, as_json: bool) -> None:
     """Print the plan; exit with 1 if it does not keep the budget."""
     if as_json:
-        print_json(made.as_json())
+        print_json(made.as_json() | {"sum": None if needs is None else asdict(needs)})
     else:
-        print_line(str(made), "" if made.holds else RED)
+        told = [str(made), *(needs.lines() if needs else ())]
+        print_line("\n".join(told), "" if made.holds else RED)
     if not made.holds:
         raise typer.Exit(1)
 
@@ -156,27 +171,47 @@ def _check_nothing_by_hand(context: typer.Context) -> None:
         raise ConfigError(f"a recipe makes its schedule itself. Leave out {', '.join(said)}, or --recipe.")
 
 
-def _of_recipe(
-    name: str, epsilon: float | None, delta: float, unit: str | None, adjacency: str, **sizes: Any
-) -> "Plan":
-    """Plan a recipe at its defaults."""
-    from cofactor.cli.choose import classes
-    from cofactor.privacy.budget import Adjacency, Budget, Unit
-    from cofactor.recipes.plan import plan as plan_recipe
+def _recipe(wish: RecipeWish) -> Any:
+    """Return the recipe that was asked for, at its defaults but for what was said."""
+    from cofactor.cli.choose import able_to_sum, classes, with_numbers
 
     known = {
         each: kind
         for each, kind in classes().items()
         if hasattr(kind, "participant") and not hasattr(kind, "not_private")
     }
-    one_of(tuple(known), recipe=name)
+    assert wish.recipe is not None
+    one_of(tuple(known), recipe=wish.recipe)
+    return with_sum(with_numbers(known[wish.recipe](), wish.numbers), wish, able_to_sum())
+
+
+def _of_recipe(
+    recipe: Any, epsilon: float | None, delta: float, unit: str | None, adjacency: str, **sizes: Any
+) -> "Plan":
+    from cofactor.privacy.budget import Adjacency, Budget, Unit
+    from cofactor.recipes.plan import plan as plan_recipe
+
     if epsilon is None:
         raise ConfigError("a plan for a recipe needs --epsilon.")
-    wanted = unit or known[name].units[0]
+    wanted = unit or recipe.units[0]
     budget = Budget(
         epsilon=epsilon, delta=delta, unit=cast(Unit, wanted), adjacency=cast(Adjacency, adjacency)
     )
-    return plan_recipe(known[name](), budget, **sizes)
+    return plan_recipe(recipe, budget, **sizes)
+
+
+def _needs(recipe: Any, users: int | None, parties: int) -> SumNeeds | None:
+    """Say what its sums need: those of devices that are played by one here are real ones elsewhere."""
+    on_device = recipe.split == "on-device"
+    count = users if on_device else parties
+    if count is None or not hasattr(recipe, "aggregate"):
+        return None
+    return SumNeeds.of(
+        recipe.aggregate,
+        count,
+        who="devices" if on_device else "parties",
+        shared=(getattr(recipe, "local_steps", None) or 1) == 1,
+    )
 
 
 def _noise(mechanism: str, noise_multiplier: float | None, theta: float | None) -> float | None:

@@ -60,7 +60,7 @@ def _print(made: "Reproduction") -> None:
     if made.baselines:
         print_line(
             "Behind a number stands half of its 95% interval. Columns name budgets, delta 1e-06; what the "
-            "accountant proves is never more."
+            "accountant proves is never more, unless a note says so."
         )
     for panel in dict.fromkeys(row.panel for row in made.rows):
         _print_panel(panel, [row for row in made.rows if row.panel == panel])
@@ -87,12 +87,22 @@ def _print_panel(panel: str, rows: "list[Row]") -> None:
 
 
 def _notes(rows: "list[Row]") -> dict[str, str]:
-    """Return each note once, with what it is about."""
-    found: dict[str, list[str]] = {}
+    """Return each note once, with what it is about: all rows, whole lines, or single columns."""
+    found: dict[str, list[Row]] = {}
     for row in rows:
         if row.note:
-            found.setdefault(row.note, []).append(f"{row.line}, {row.column}")
-    return {note: "all" if len(about) == len(rows) else "; ".join(about) for note, about in found.items()}
+            found.setdefault(row.note, []).append(row)
+    return {note: "all" if len(about) == len(rows) else _about(about, rows) for note, about in found.items()}
+
+
+def _about(some: "list[Row]", rows: "list[Row]") -> str:
+    whole = [
+        line
+        for line in dict.fromkeys(row.line for row in some)
+        if all(row in some for row in rows if row.line == line)
+    ]
+    single = [f"{row.line}, {row.column}" for row in some if row.line not in whole]
+    return "; ".join([*whole, *single])
 
 
 def _number(row: "Row | Baseline") -> str:

@@ -25,6 +25,12 @@ class RecipeWish:
     """Settings by name: factors, rounds, local_steps, epochs."""
     published: bool = False
     """Whether the setting of the paper is wanted."""
+    sum: str | None = None
+    """How the parties' answers are added up: plain, secure or ideal."""
+    dropout: float | None = None
+    """The largest part of the parties that may drop out of a secure sum."""
+    colluding: float | None = None
+    """The part of the parties that may collude in a secure sum."""
     table: Mapping[str, Any] | None = None
     """All of it as a table, as TOML files and run folders hold it."""
     where: str = ""
@@ -48,6 +54,10 @@ class FederationWish:
     split: str | None = None
     parties: int | None = None
     """How many make-believe parties one file is dealt out to."""
+    drop: float | None = None
+    """Part of simulated devices whose answers are lost in each round."""
+    ratings_each: int | None = None
+    """About how many ratings a device with a file of its own has: a public guess."""
     scale: str | None = None
     """Lowest and highest rating, as 1:5."""
 
@@ -87,10 +97,10 @@ def with_file(path: Path, wish: Wish) -> Wish:
 
 
 def with_run(run: Path, wish: Wish, seed: int | None) -> Wish:
-    """Add what an earlier run says; only epsilon, delta, scale and seed may be said anew."""
+    """Add what an earlier run says; only epsilon, delta, scale, drop and seed may be said anew."""
     from cofactor.federation.folder import read_facts
 
-    anew = replace(wish.budget, epsilon=None, delta=None), replace(wish.federation, scale=None)
+    anew = replace(wish.budget, epsilon=None, delta=None), replace(wish.federation, scale=None, drop=None)
     said = [option for part in (wish.recipe, *anew) for option in options_of(part)]
     if said or wish.not_private:
         words = ", ".join([*said, *(["--not-private"] if wish.not_private else [])])
@@ -121,8 +131,17 @@ def _federation_of(together: Mapping[str, Any], scale: str, anew: FederationWish
     return FederationWish(
         split=together["split"],
         parties=len(together["parties"]) if dealt else None,
+        drop=anew.drop,
+        ratings_each=_guess(together),
         scale=anew.scale or f"{low}:{high}",
     )
+
+
+def _guess(together: Mapping[str, Any]) -> int | None:
+    """Return what was guessed of devices that have a file each: all are said to have as many ratings."""
+    if together["simulated"] or together["split"] != "on-device":
+        return None
+    return int(next(iter(together["parties"].values()))["ratings"])
 
 
 def options_of(part: Any) -> list[str]:

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from cofactor.cli import options
-from cofactor.cli.outcome import print_comparison, print_guarantee, readable, size_of
+from cofactor.cli.outcome import (
+    played,
+    print_comparison,
+    print_guarantee,
+    readable,
+    size_of,
+    traffic_of,
+)
 from cofactor.cli.text import print_json, print_line, print_table
 
 
@@ -21,7 +28,7 @@ def show(run: options.RunFolder, json: options.Json = False) -> None:
     print_line(f"  data    {size_of(facts)}")
     print_line(f"  recipe  {_words(facts['recipe'])}")
     if together:
-        print_line(f"  rounds  {together['rounds']:,}, {readable(together['bytes'])} in all messages")
+        print_line(f"  rounds  {together['rounds']:,}, {traffic_of(together)}")
         print_table(*_parties(together))
     print_comparison(facts["scores"])
     print_guarantee(facts["guarantee"], together)
@@ -34,7 +41,8 @@ def _parties(together: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[o
     columns = ("party", "users", "items", "ratings", "sent", "epsilon if all others collude")
     rows: list[tuple[object, ...]] = []
     for name, own in together["parties"].items():
-        loss = "-" if own["epsilon"] is None else rounded_up(own["epsilon"])
+        unknown = own["epsilon"] is None or played(together)
+        loss = "-" if unknown else rounded_up(own["epsilon"])
         rows.append((name, own["users"], own["items"], own["ratings"], readable(own["bytes_sent"]), loss))
     return columns, rows
 

@@ -1,40 +1,45 @@
 """`cofactor train`: files of ratings in, a run folder out."""
 
-import math
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cofactor.cli import choose, options
-from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.outcome import (
     as_object,
     print_comparison,
     print_guarantee,
     print_next,
-    readable,
     size_of,
+    traffic_of,
 )
-from cofactor.cli.parties import Gathering, Reading, features_of, item_table, split_off, with_features
+from cofactor.cli.parties import Reading
 from cofactor.cli.settings import BudgetWish, FederationWish, RecipeWish, Wish, with_file, with_run
-from cofactor.cli.text import ProgressLine, print_json, print_line
-from cofactor.cli.unfinished import Unfinished
-from cofactor.errors import BudgetExceeded, ConfigError
+from cofactor.cli.task import Task
+from cofactor.cli.text import YELLOW, ProgressLine, print_json, print_line
+from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
-    from cofactor.data.ratings import Ratings
-    from cofactor.federation.federation import Federation
     from cofactor.federation.run import Run
-    from cofactor.privacy.budget import Budget
 
 
 def train(
     files: options.PartyFiles,
     split: options.Split = None,
     parties: options.Parties = None,
+    drop: Annotated[
+        float | None,
+        typer.Option(help="Simulate: part of the devices whose answers are lost in each round."),
+    ] = None,
+    ratings_each: Annotated[
+        int | None,
+        typer.Option(
+            help="Devices with a file each: about how many ratings one has. A guess, so that none tells; 50 "
+            "if left out."
+        ),
+    ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The most that may be learned: the budget.")] = None,
     delta: Annotated[
         float | None,
@@ -56,6 +61,9 @@ def train(
     published: Annotated[
         bool, typer.Option("--published", help="The recipe as its paper sets it, not what works best.")
     ] = False,
+    sum_: options.Sum = None,
+    dropout: options.Dropout = None,
+    colluding: options.Colluding = None,
     model: Annotated[
         str | None,
         typer.Option(help="Pooled: sgd, als, bayes or implicit; chosen from the data if left out."),
@@ -100,9 +108,19 @@ def train(
     given = {"factors": factors, "rounds": rounds, "local_steps": local_steps, "epochs": epochs}
     numbers = {name: value for name, value in given.items() if value is not None}
     wish = Wish(
-        recipe=RecipeWish(recipe=recipe, model=model, numbers=numbers, published=published),
+        recipe=RecipeWish(
+            recipe=recipe,
+            model=model,
+            numbers=numbers,
+            published=published,
+            sum=sum_,
+            dropout=dropout,
+            colluding=colluding,
+        ),
         budget=BudgetWish(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency),
-        federation=FederationWish(split=split, parties=parties, scale=scale),
+        federation=FederationWish(
+            split=split, parties=parties, drop=drop, ratings_each=ratings_each, scale=scale
+        ),
         not_private=not_private,
         seed=seed or 0,
     )
@@ -122,7 +140,7 @@ def train(
         member=member,
         implicit=implicit,
     )
-    task = _Task(
+    task = Task(
         files=tuple(files),
         wish=wish,
         reading=reading,
@@ -138,131 +156,7 @@ def train(
     _tell(run, task, as_json=json)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Task:
-    """One training: what goes in, and where it goes."""
-
-    files: tuple[Path, ...]
-    wish: Wish
-    reading: Reading
-    test_fraction: float | None
-    items: Path | None
-    features: bool
-    folder: Path
-    force: bool
-    newer_data: bool
-    progress: ProgressLine
-
-    def train_pooled(self, resume: bool) -> "Run":
-        """Train in one place."""
-        from cofactor.federation.folder import check_free
-        from cofactor.recipes.train import train as run_recipe
-
-        if resume:
-            raise ConfigError("--resume is for parties that train together; train this file again.")
-        # Made here to tell of mistakes before anything is read, and again below, when the data are known.
-        choose.pooled_recipe(self.wish.recipe, implicit=self.reading.implicit)
-        check_free(self.folder, overwrite=self.force)
-        ratings = self.reading.ratings(self.files[0])
-        chosen = choose.pooled_recipe(self.wish.recipe, implicit=ratings.implicit)
-        table = item_table(self.files[0], self.items)
-        known = features_of(table, ratings.item_ids) if self.features else None
-        train_part, test_part = split_off(ratings, self.test_fraction, self.wish.seed)
-        with interrupted_between_steps(self.progress) as progress:
-            run = run_recipe(chosen, train_part, features=known, seed=self.wish.seed, progress=progress)
-        run = run.with_titles({} if table is None else table.titles())
-        run.save(self.folder, overwrite=self.force)
-        return self._measured(run, train_part, test_part)
-
-    def train_parties(self, *, resume: bool) -> "Run":
-        """Let parties train together."""
-        from cofactor.federation.folder import check_free
-
-        asked = self.wish.federation
-        split = choose.checked_split(self.files, asked)
-        count = asked.parties or len(self.files)
-        recipe = choose.chosen_recipe(self.wish.recipe, split, self.wish.budget.unit, count)
-        budget = choose.checked_budget(self.wish, recipe)
-        unfinished = Unfinished(self.folder)
-        check_free(self.folder, overwrite=self.force)
-        unfinished.check(resume=resume, force=self.force)
-        gathering = Gathering(
-            files=self.files,
-            split=split,
-            parties=asked.parties,
-            test_fraction=self.test_fraction,
-            seed=self.wish.seed,
-        )
-        train_part, test_part = gathering.parts(self.reading)
-        table = item_table(self.files[0], self.items)
-        if self.features:
-            train_part = with_features(train_part, table)
-        if budget is not None:
-            budget = choose.with_usual_delta(budget, train_part.facts, self.wish.budget)
-        with unfinished.kept(resume=resume) as folder, interrupted_between_steps(self.progress) as progress:
-            run = self._trained(recipe, train_part, budget, folder, progress)
-        run = run.with_titles({} if table is None else table.titles())
-        run.save(self.folder, overwrite=self.force)
-        unfinished.remove()
-        return self._measured(run, train_part, test_part)
-
-    def _trained(
-        self, recipe: Any, federation: "Federation", budget: "Budget | None", folder: Path, progress: Any
-    ) -> "Run":
-        from cofactor.evaluate.joining import pooled_features
-        from cofactor.recipes.pooled import Pooled
-        from cofactor.recipes.train import train as run_recipe
-
-        try:
-            return run_recipe(
-                recipe,
-                federation,
-                budget=budget,
-                features=pooled_features(federation) if isinstance(recipe, Pooled) else None,
-                seed=self.wish.seed,
-                progress=progress,
-                folder=folder,
-                newer_data=self.newer_data,
-            )
-        except BudgetExceeded as error:
-            raise BudgetExceeded(f"{error} {_what_is_left(federation, budget)}") from None
-
-    def _measured(
-        self,
-        run: "Run",
-        train_part: "Ratings | Federation",
-        test_part: "Ratings | Federation | None",
-    ) -> "Run":
-        """Add scores to a run that is saved already: trouble with measuring must not cost the training."""
-        from cofactor.evaluate.compare import compare
-
-        if test_part is None:
-            return run
-        run = run.with_scores(compare(run, train_part, test_part).as_dict())
-        run.save(self.folder, overwrite=True)
-        return run
-
-
-def _what_is_left(federation: "Federation", budget: "Budget | None") -> str:
-    """Say what the parties' ledgers still allow, and what to do."""
-    from cofactor.privacy.ledger import Ledger
-
-    assert budget is not None
-    paths = {party.file: party.ledger_path for party in federation.parties}
-    left = [
-        f"{file} has epsilon {math.floor(ledger.left * 1000) / 1000:g} of {ledger.budget.epsilon:g}"
-        for file, path in paths.items()
-        if path is not None and path.exists() and (ledger := Ledger.open(path))
-    ]
-    larger = f"cofactor budget FILE --epsilon 8 --delta {budget.delta:g} --unit {budget.unit}"
-    return (
-        "All runs on a file share one budget, which is fixed when its ledger is opened. Left: "
-        f"{', '.join(left) or 'nothing'}. Ask for less with --epsilon; or, for files that were never trained "
-        f"on, open a larger budget beforehand: {larger}."
-    )
-
-
-def _tell(run: "Run", task: _Task, *, as_json: bool) -> None:
+def _tell(run: "Run", task: Task, *, as_json: bool) -> None:
     facts, folder = run.facts(), task.folder
     if as_json:
         print_json(as_object(facts, folder))
@@ -271,13 +165,24 @@ def _tell(run: "Run", task: _Task, *, as_json: bool) -> None:
     made = facts["recipe"]["kind"] if together else run.model
     print_line(f"{size_of(facts)}; {made} in {run.seconds:.1f} s")
     if together and together["rounds"]:
-        print_line(f"{together['rounds']:,} rounds, {readable(together['bytes'])} in all messages")
+        print_line(f"{together['rounds']:,} rounds, {traffic_of(together)}")
+        _tell_lost(run, task.wish.federation.drop)
     print_comparison(facts["scores"])
     print_guarantee(facts["guarantee"], together)
     if together and together["budget"] and not together["simulated"]:
         print_line(f"What all runs spend is in the ledger beside each file, such as {task.files[0]}.ledger.")
     print_line(f"Saved in {folder}.")
     print_next(*_next_command(run, folder))
+
+
+def _tell_lost(run: "Run", drop: float | None) -> None:
+    """Say what was made to go wrong, and which rounds that cost."""
+    if drop:
+        print_line(f"In each round each device was made to drop out with probability {drop:g}.")
+    lost = sum(event.stage == "round" and event.numbers.get("answered") == 0 for event in run.events)
+    if lost:
+        count = sum(event.stage == "round" for event in run.events)
+        print_line(f"{lost:,} of {count:,} rounds brought nothing: too few were left.", YELLOW)
 
 
 def _next_command(run: "Run", folder: Path) -> tuple[object, ...]:

@@ -7,7 +7,6 @@ from typing import Any
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
 from cofactor.evaluate.joining import (
-    ALONE,
     POOLED,
     SENDS_NOTHING,
     HeldBack,
@@ -17,7 +16,6 @@ from cofactor.evaluate.joining import (
     common_models,
     home_models,
     own_name,
-    party_scores,
 )
 from cofactor.evaluate.ranking import Ranking, ranking
 from cofactor.evaluate.rating_errors import Errors, errors
@@ -28,6 +26,8 @@ from cofactor.federation.run import Run
 
 ALL = {"owner": "the parties'", "who": "the parties"}
 """How a sentence names all parties together."""
+USERS = {"owner": "the users'", "who": "the users"}
+"""How it names them where every user is a party."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Comparison:
     """What joining changed for all parties together."""
     own: str = POOLED
     """The name of the run's own models among the scores."""
+    everybody: Mapping[str, str] = field(default_factory=lambda: ALL)
+    """How a sentence names all parties together."""
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """Return plain numbers by name.
@@ -55,7 +57,7 @@ class Comparison:
                 joined = {} if own.joining is None or name != self.own else {"joining": own.joining.as_dict()}
                 table[name].setdefault("parties", {})[party] = score.as_dict() | joined
         if self.joining is not None:
-            table[self.own]["joining"] = self.joining.as_dict(**ALL)
+            table[self.own]["joining"] = self.joining.as_dict(**self.everybody)
         return table
 
     def __str__(self) -> str:
@@ -76,7 +78,7 @@ class Comparison:
             for party, own in self.parties.items()
             if own.joining is not None
         ]
-        return found if self.joining is None else [*found, f"all: {self.joining.sentence(**ALL)}"]
+        return found if self.joining is None else [*found, f"all: {self.joining.sentence(**self.everybody)}"]
 
 
 def compare(
@@ -85,8 +87,9 @@ def compare(
     """Measure a run and the baselines, fitted on the same training ratings, on the same test ratings.
 
     Where parties trained together, every party is also measured alone, with the same home model, and all of
-    them pooled, which is not private; errors are over all parties' test ratings, and by party. Where the
-    run's model ranks only, values of test ratings do not count: all test items are relevant.
+    them pooled, which is not private; errors are over all parties' test ratings, and by party. A device has
+    its own user's ratings only: alone it has their mean, and simulated devices are measured together. Where
+    the run's model ranks only, values of test ratings do not count: all test items are relevant.
     """
     if isinstance(train, Federation) and isinstance(test, Federation):
         if run.homes:
@@ -107,11 +110,14 @@ def compare(
 
 def _compare_parties(run: Run, train: Federation, test: Federation, seed: int) -> Comparison:
     check_parties(run, train, test)
-    parts, own = HeldBack(test), own_name(run)
+    parts, own, cohort = HeldBack(test), own_name(run), test.facts.cohort
     predicted = parts.predicted(home_models(run, train)) | parts.predicted_by_all(common_models(run, train))
     return Comparison(
         scores=parts.errors(predicted, seed),
-        parties={party.name: party_scores(party, predicted, own, seed=seed) for party in test.parties},
-        joining=None if own == ALONE else parts.joining(predicted[ALONE], predicted[own], seed),
+        parties={}
+        if cohort
+        else {party.name: parts.party_scores(party, predicted, own, seed) for party in test.parties},
+        joining=parts.joining(predicted, own, seed),
         own=own,
+        everybody=USERS if test.kind == "on-device" else ALL,
     )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cofactor.config import from_table
 from cofactor.data.grouping import Index, Values
-from cofactor.data.ratings import Ratings
+from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import DataError
 from cofactor.evaluate.bootstrap import Estimate, estimate, resampled_totals
 from cofactor.evaluate.rating_errors import Errors, by_user, check_numbering, errors_of_each
@@ -22,6 +22,7 @@ from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.recipes.alone import Alone
+from cofactor.recipes.on_device import OnDeviceMF
 from cofactor.recipes.pooled import Pooled
 
 SENDS_NOTHING: dict[str, GlobalMean | UserMean | ItemMean | UserItemBias] = {
@@ -33,6 +34,11 @@ SENDS_NOTHING: dict[str, GlobalMean | UserMean | ItemMean | UserItemBias] = {
 """What every party can fit to its own ratings in no time."""
 
 ALONE, POOLED, PUBLISHED = "alone", "pooled", "published"
+USER_MEAN, STAGE_1 = "user_mean", "stage_1"
+"""What a device has of its own: its user's mean rating; and its user, fitted to items as they begin."""
+
+_BY = {ALONE: "alone", USER_MEAN: "by own mean"}
+"""How sentences name what parties have without joining."""
 
 Predicted = dict[str, dict[str, Values]]
 """By name of the model and by party, what it predicts of the party's test ratings."""
@@ -46,6 +52,8 @@ class Joining:
     """Mean squared error alone less that together: above 0 if joining helped."""
     alone: float
     together: float
+    by: str = "alone"
+    """How the error without joining came about."""
 
     @property
     def helped(self) -> bool | None:
@@ -59,7 +67,7 @@ class Joining:
         width = (self.gain.high - self.gain.low) / 2
         decimals = 3 if width == 0 else min(max(2, 1 - math.floor(math.log10(width))), 5)
         margin = f"+- {width:.{decimals}f}"
-        beside = f"(MSE {self.alone:.{decimals}f} alone, {self.together:.{decimals}f} together)"
+        beside = f"(MSE {self.alone:.{decimals}f} {self.by}, {self.together:.{decimals}f} together)"
         if self.gain.value == width == 0:
             return f"joining did not help {who}: nothing changed {beside}"
         if self.helped is None:
@@ -94,8 +102,15 @@ def own_name(run: Run) -> str:
     return "together" if run.together.budget is None else "private"
 
 
+def without_joining(federation: Federation) -> str:
+    """Return under which name stands what parties have if they do not join."""
+    return USER_MEAN if federation.kind == "on-device" else ALONE
+
+
 def home_models(run: Run, train: Federation) -> dict[str, dict[str, Factors]]:
     """Return all models that parties have to themselves, by name and party; baselines first."""
+    if train.kind == "on-device":
+        return _device_models(run, train)
     found = {
         name: {party.name: baseline.fit(party.ratings) for party in train.parties}
         for name, baseline in SENDS_NOTHING.items()
@@ -105,6 +120,22 @@ def home_models(run: Run, train: Federation) -> dict[str, dict[str, Factors]]:
         found[ALONE] = Alone(home=_home_settings(run)).fit(train, seed=run.seed)
     found[name] = dict(run.homes)
     return found
+
+
+def _device_models(run: Run, train: Federation) -> dict[str, dict[str, Factors]]:
+    """Return what devices have to themselves: nothing in it is from another user, but in the run's own."""
+    found = {USER_MEAN: {party.name: own_means(party.ratings, train.scale) for party in train.parties}}
+    if run.recipe.get("kind") == OnDeviceMF.__name__:
+        recipe = from_table(OnDeviceMF, run.recipe, "recipe")
+        found[STAGE_1] = recipe.alone(train, seed=run.seed)
+    return found | {own_name(run): dict(run.homes)}
+
+
+def own_means(ratings: Ratings, scale: Scale) -> Factors:
+    """Return each user's own mean, and the middle of the scale for users without ratings."""
+    model = UserMean(damping=0.0).fit(ratings)
+    middle = np.float32((scale.low + scale.high) / 2 - model.mean)
+    return replace(model, user_bias=np.where(ratings.by_user.sizes > 0, model.user_bias, middle))
 
 
 def common_models(run: Run, train: Federation) -> dict[str, Factors]:
@@ -153,9 +184,25 @@ class HeldBack:
         whole = {name: self._in_order(by_party) for name, by_party in predicted.items()}
         return errors_of_each(whole, self.pooled, seed=seed)
 
-    def joining(self, alone: Mapping[str, Values], together: Mapping[str, Values], seed: int) -> Joining:
-        """Compare two models of all parties."""
-        return joining_of(self._in_order(alone), self._in_order(together), self.pooled, seed=seed)
+    def joining(self, predicted: Predicted, own: str, seed: int) -> Joining | None:
+        """Compare what parties have without joining with the run's own; None if nobody joined."""
+        if own == ALONE:
+            return None
+        before = without_joining(self.federation)
+        found = joining_of(
+            self._in_order(predicted[before]), self._in_order(predicted[own]), self.pooled, seed=seed
+        )
+        return replace(found, by=_BY[before])
+
+    def party_scores(self, party: Party, predicted: Predicted, own: str, seed: int) -> PartyScores:
+        """Measure all models on one party's test ratings; one user's cannot tell a change from chance."""
+        test = party.ratings
+        if len(test) == 0:
+            return PartyScores()
+        mine = {name: by_party[party.name] for name, by_party in predicted.items()}
+        told = own != ALONE and self.federation.kind != "on-device"
+        joining = joining_of(mine[ALONE], mine[own], test, seed=seed) if told else None
+        return PartyScores(errors_of_each(mine, test, seed=seed), joining)
 
     @cached_property
     def pooled(self) -> Ratings:
@@ -190,18 +237,6 @@ def joining_of(alone: Values, together: Values, test: Ratings, *, seed: int = 0)
     totals = resampled_totals(np.column_stack([*columns, counts])[counts > 0], seed=seed)
     before, after = totals[:, 0] / totals[:, 2], totals[:, 1] / totals[:, 2]
     return Joining(estimate(before - after), float(before[0]), float(after[0]))
-
-
-def party_scores(
-    party: Party, predicted: Mapping[str, Mapping[str, Values]], own: str, *, seed: int
-) -> PartyScores:
-    """Measure all models on one party's test ratings."""
-    test = party.ratings
-    if len(test) == 0:
-        return PartyScores()
-    mine = {name: by_party[party.name] for name, by_party in predicted.items()}
-    joining = None if own == ALONE else joining_of(mine[ALONE], mine[own], test, seed=seed)
-    return PartyScores(errors_of_each(mine, test, seed=seed), joining)
 
 
 def check_parties(run: Run, train: Federation, test: Federation) -> None:

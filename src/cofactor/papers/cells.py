@@ -1,22 +1,25 @@
 """Trainings that make up a figure, and how well each of them does."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 from scipy.special import stdtrit
 
 from cofactor.config import fraction, whole
 from cofactor.data import partition
 from cofactor.data.ratings import Ratings
 from cofactor.data.split import by_fraction
-from cofactor.errors import ConfigError, DataError, Refused
+from cofactor.errors import ConfigError, DataError, PrivacyWarning, Refused
 from cofactor.evaluate.bootstrap import Estimate
 from cofactor.evaluate.joining import HeldBack
 from cofactor.factors.bayes import Bayes
 from cofactor.factors.model import Factors
 from cofactor.factors.sgd import SGD
+from cofactor.federation.channel import Failures
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
@@ -24,13 +27,17 @@ from cofactor.papers.material import Material
 from cofactor.papers.results import NO_NOISE, Row
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.progress import Listener, Progress
+from cofactor.randomness import Seeds
 from cofactor.recipes.home_fit import fit_with_released
+from cofactor.recipes.local_reports import budget_if_shuffled
 from cofactor.recipes.train import train
 
 T = TypeVar("T")
 
 TEST_FRACTION = 0.1
 """Li et al. 2022, section 4.3: a tenth of the ratings is kept for testing."""
+_KEPT = 0.8
+"""Part of a user's ratings that a replica keeps."""
 PER = {"rating": "per-rating", "user": "per-user"}
 """What the paper calls the units."""
 
@@ -62,15 +69,21 @@ class Effort:
 class Dealing:
     """How one set of ratings becomes the parties of a simulation."""
 
-    split: Literal["vertical", "horizontal"]
+    split: Literal["vertical", "horizontal", "on-device"]
     parties: int = 1
-    """How many; by category there are as many as categories."""
+    """How many; by category there are as many as categories, and on devices as users."""
     by_category: bool = False
+    replicas: int = 1
+    """On devices: how many times every user takes part. Only the first of them is tested."""
 
     def federations(
         self, material: Material, train: Ratings, test: Ratings, seed: int
     ) -> tuple[Federation, Federation]:
         """Deal both parts alike; a party without ratings to train on is left out."""
+        if self.split == "on-device":
+            halves = (train, test) if self.replicas == 1 else replicated(train, test, self.replicas, seed)
+            devices = [Federation.on_device(half, scale=material.ratings.scale) for half in halves]
+            return devices[0], devices[1]
         parts = [self._parts(material, ratings, seed) for ratings in (train, test)]
         kept = [name for name, own in parts[0].items() if len(own)]
         make = Federation.vertical if self.split == "vertical" else Federation.horizontal
@@ -93,6 +106,25 @@ class Dealing:
         return {f"party-{number}": part for number, part in enumerate(dealt, 1)}
 
 
+def replicated(train: Ratings, test: Ratings, replicas: int, seed: int) -> tuple[Ratings, Ratings]:
+    """Let every user take part several times: others than the first keep 80% of their training ratings.
+
+    It shows what a method would make of more users, who are as alike as the ones there are.
+    """
+    chance = Seeds(seed).generator("replicas of users")
+    kept = [np.ones(len(train), np.bool_)]
+    kept += [chance.random(len(train)) < _KEPT for _ in range(1, replicas)]
+    ids = np.arange(replicas * train.user_count)
+    users = [train.users[mask] + np.int32(train.user_count * at) for at, mask in enumerate(kept)]
+    items = [train.items[mask] for mask in kept]
+    values = [train.values[mask] for mask in kept]
+    shared: dict[str, Any] = {"user_ids": ids, "item_ids": train.item_ids, "scale": train.scale}
+    return (
+        Ratings.from_rows(np.concatenate(users), np.concatenate(items), np.concatenate(values), **shared),
+        Ratings.from_rows(test.users, test.items, test.values, **shared),
+    )
+
+
 def categories_of(material: Material) -> tuple[tuple[str, ...], ...]:
     """Return the categories of all items, without which items cannot be split by them."""
     if material.categories is None:
@@ -113,10 +145,15 @@ class Cell:
     """Left out: the epsilon, or "no noise"."""
     dealing: Dealing
     recipe: Any
-    """What trains; or a model, such as SGD, that every party fits by itself."""
+    """What trains; a model, such as SGD, that every party fits by itself; or a function of a federation and a
+    seed that returns what each party has by itself."""
     unit: Unit | None = None
     """Who is protected; None if nobody is."""
     epsilon: float | None = None
+    if_shuffled: bool = False
+    """Whether epsilon is what local reports would have if somebody whom all trust shuffled them."""
+    dropout: float = 0.0
+    """Part of the devices, by chance, whose answers are lost in each round."""
     claimed: float | None = None
     """An epsilon that the method claims for itself, and that nobody can prove."""
     impossible: str = ""
@@ -125,11 +162,17 @@ class Cell:
     """A second line: after each party's home model made what it could of the released vectors."""
     note: str = ""
 
-    def budget(self, delta: float) -> Budget | None:
-        """Return the budget of the training."""
+    def budget(self, delta: float, devices: int = 1) -> Budget | None:
+        """Return the budget of the training; a local one if reports are imagined to be shuffled."""
         if self.unit is None or self.epsilon is None:
             return None
-        return Budget(epsilon=self.epsilon, delta=delta, unit=self.unit)
+        wanted = Budget(epsilon=self.epsilon, delta=delta, unit=self.unit)
+        if not self.if_shuffled:
+            return wanted
+        with warnings.catch_warnings():
+            # Local epsilons may be so large that they promise next to nothing: a figure's note says it.
+            warnings.simplefilter("ignore", PrivacyWarning)
+            return budget_if_shuffled(wanted, devices=devices, rounds=self.recipe.rounds)
 
     @property
     def place(self) -> str:
@@ -175,13 +218,18 @@ def _measure(
 ) -> None:
     if cell.impossible:
         return
+    if callable(cell.recipe):
+        _note(found, {cell.line: cell.recipe(federation, seed)}, test, seed)
+        return
     if isinstance(cell.recipe, SGD):
         fitted = {p.name: cell.recipe.fit(p.ratings, seed=seed) for p in federation.parties}
         _note(found, {cell.line: fitted}, test, seed)
         return
+    budget = cell.budget(effort.delta, federation.facts.summed)
+    failures = Failures(devices=cell.dropout)
     try:
-        run = train(cell.recipe, federation, budget=cell.budget(effort.delta), seed=seed)
-    except Refused as why:
+        run = train(cell.recipe, federation, budget=budget, seed=seed, failures=failures)
+    except (Refused, ConfigError) as why:  # such as noise so large that no grid is left to round to
         found.refused = str(why)
         return
     homes = {cell.line: run.homes}

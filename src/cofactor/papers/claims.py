@@ -34,38 +34,56 @@ class Claim:
     than: Line
     alike: bool = False
     """Whether the claim is that there is no difference."""
+    no_lower: bool = False
+    """Whether the claim is only that it is not lower than the other: that it does not help."""
+    by: str = "the paper says that"
+    """Who says so."""
     also: tuple[Line, ...] = ()
     """More lines of the same panel of which the same is said."""
 
     def found(self, rows: Sequence[Row]) -> str:
         """Say whether we find it too."""
         pairs = self._pairs(rows)
-        claim = f"{self.lower.panel}: the paper says that {self.says}."
+        claim = f"{self.lower.panel}: {self.by} {self.says}."
         if not pairs:
             return f"{claim} Not measured here."
         return f"{claim} {self._verdict(pairs)} ({_range(pairs)})."
 
     def _pairs(self, rows: Sequence[Row]) -> list[tuple[float, float]]:
         others = self.than.among(rows)
-        level = others.get(ANY_EPSILON)
-        found = [
-            (ours, others.get(column, level))
-            for line in (self.lower, *self.also)
-            for column, ours in line.among(rows).items()
+        return [
+            pair for line in (self.lower, *self.also) for pair in _paired(line.among(rows), others).values()
         ]
-        return [(ours, other) for ours, other in found if other is not None]
 
     def _verdict(self, pairs: Sequence[tuple[float, float]]) -> str:
-        holds = [_holds(ours, other, alike=self.alike) for ours, other in pairs]
+        holds = [self._holds(ours, other) for ours, other in pairs]
         if not any(holds):
             return "Not found" if len(pairs) == 1 else f"Not found at any of {len(pairs)} points"
         if all(holds):
             return "Found" if len(pairs) == 1 else f"Found at all {len(pairs)} points"
         return f"Found at {sum(holds)} of {len(pairs)} points"
 
+    def _holds(self, ours: float, other: float) -> bool:
+        if self.alike:
+            return abs(ours - other) <= _ALIKE * other
+        return lower(ours, other) != self.no_lower
 
-def _holds(ours: float, other: float, *, alike: bool) -> bool:
-    return abs(ours - other) <= _ALIKE * other if alike else ours < other * (1 - _TIE)
+
+def lower(ours: float, other: float) -> bool:
+    """Say whether an error is lower than another by more than seeds differ."""
+    return ours < other * (1 - _TIE)
+
+
+def _paired(ours: Mapping[str, float], others: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Return by column the errors of two lines where both have one; a level stands in every column."""
+    columns = dict.fromkeys((*ours, *others))
+    if len(columns) > 1:
+        columns.pop(ANY_EPSILON, None)
+    found = {
+        column: (ours.get(column, ours.get(ANY_EPSILON)), others.get(column, others.get(ANY_EPSILON)))
+        for column in columns
+    }
+    return {column: (a, b) for column, (a, b) in found.items() if a is not None and b is not None}
 
 
 def _range(pairs: Sequence[tuple[float, float]]) -> str:
@@ -82,7 +100,7 @@ def against_baselines(rows: Sequence[Row], baselines: Mapping[str, Baseline]) ->
         private = [
             (row.ours, row)
             for row in rows
-            if row.panel == panel and row.epsilon is not None and row.ours is not None and not row.at_home
+            if row.panel == panel and row.private and row.ours is not None and not row.at_home
         ]
         if not private:
             continue
@@ -110,6 +128,6 @@ def _beside(value: float, baselines: Mapping[str, Baseline]) -> tuple[list[str],
     for name, words in _SIMPLE.items():
         other = baselines[name].ours if name in baselines else None
         if other is not None:
-            side = beaten if value < other * (1 - _TIE) else others
+            side = beaten if lower(value, other) else others
             side.append(f"{words} ({other:.3f})")
     return beaten, others

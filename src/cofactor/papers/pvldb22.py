@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from cofactor.papers import pvldb22_devices as devices
 from cofactor.papers import pvldb22_horizontal as horizontal
 from cofactor.papers import pvldb22_traffic as traffic
 from cofactor.papers import pvldb22_vertical as vertical
@@ -14,15 +15,18 @@ from cofactor.progress import Listener
 
 
 def _errors(
-    title: str, cells: Callable[[Material, Effort], list[Cell]], claims: Callable[[], list[Claim]]
+    title: str,
+    cells: Callable[[Material, Effort], list[Cell]],
+    claims: Callable[[], list[Claim]],
+    more: Callable[[Sequence[Row]], list[str]] = lambda _: [],
 ) -> Figure:
-    """Return a figure of errors."""
+    """Return a figure of errors; `more` says what no claim of the paper is about."""
 
     def rows(material: Material, effort: Effort, progress: Listener) -> list[Row]:
         return measured(material, cells(material, effort), effort, progress)
 
     def findings(found: Sequence[Row]) -> list[str]:
-        return [claim.found(found) for claim in claims()]
+        return [*(claim.found(found) for claim in claims()), *more(found)]
 
     return Figure(title=title, measure="MSE", rows=rows, findings=findings)
 
@@ -37,6 +41,8 @@ FIGURES = {
     "figure7": _errors("Items split among 2, 5 and 10 parties", vertical.figure7, vertical.claims7),
     "figure8": _errors("Pretrain-U and train-both", horizontal.figure8, horizontal.claims8),
     "figure9": _errors("Users split among 10 and 40 parties", horizontal.figure9, horizontal.claims9),
+    "figure10": _errors("Devices that drop out", devices.figure10, devices.claims10, devices.ours),
+    "figure10-tenfold": _errors("Ten times as many devices", devices.tenfold, list, devices.ours_tenfold),
     "figure11": _errors("Items split among 1 and 18 parties", vertical.figure11, vertical.claims11),
 }
 """What can be made again, by its name in the paper."""

@@ -34,6 +34,13 @@ class Row:
     """Whether it is a model made from raw ratings, which stays with its party: the budget is not its cost."""
 
     @property
+    def private(self) -> bool:
+        """Whether what was released costs no more than the column says."""
+        return self.epsilon is not None and (
+            self.epsilon_label is None or self.epsilon <= self.epsilon_label * (1 + 1e-6)
+        )
+
+    @property
     def name(self) -> str:
         """The line and the panel."""
         return f"{self.line}, {self.panel}"

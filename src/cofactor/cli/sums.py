@@ -1,0 +1,126 @@
+"""From --sum, --dropout and --colluding to how a recipe adds up; and what such a sum needs, in words."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from cofactor.cli.outcome import readable
+from cofactor.config import one_of
+from cofactor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cofactor.cli.settings import RecipeWish
+
+SUMS = ("plain", "secure", "ideal")
+_KEYS, _LAYER = 640, 68
+"""Bytes, both ways, that a round of a secure sum costs for each neighbour, and besides for each layer of
+noise that may be taken off again. As measured."""
+
+
+def with_sum(recipe: Any, about: "RecipeWish", able: "Iterable[str]") -> Any:
+    """Return the recipe with the sum that was asked for; `able` names those that add up anything.
+
+    What is not said about a sum that hides its parts stays as the recipe has it, or as the sum usually is.
+    """
+    from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
+
+    said = {name: value for name in ("dropout", "colluding") if (value := getattr(about, name)) is not None}
+    if about.sum is None and not said:
+        return recipe
+    one_of(SUMS, sum=about.sum or "plain")
+    if not hasattr(recipe, "aggregate"):
+        raise ConfigError(
+            f"{type(recipe).__name__} adds up nothing that could be hidden. --sum, --dropout and --colluding "
+            f"go with {', '.join(able)}."
+        )
+    own: Any = recipe.aggregate
+    kinds: dict[str, Any] = {"plain": PlainSum, "secure": SecureSum, "ideal": IdealSum}
+    kind = type(own) if about.sum is None else kinds[about.sum]
+    if kind is PlainSum:
+        if said:
+            words = " and ".join(f"--{name}" for name in said)
+            raise ConfigError(
+                f"a plain sum hides nothing, so nobody's dropping out or colluding changes it. Leave out "
+                f"{words}, or add --sum secure."
+            )
+        return replace(recipe, aggregate=kind())
+    kept = {} if isinstance(own, PlainSum) else {"dropout": own.dropout, "colluding": own.colluding}
+    return replace(recipe, aggregate=kind(**(kept | said)))
+
+
+def check_sum(recipe: Any, parties: int) -> None:
+    """Refuse a sum that so many parties cannot make."""
+    aggregate = getattr(recipe, "aggregate", None)
+    if aggregate is not None:
+        aggregate.layers(parties)
+        aggregate.neighbourhood(parties)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumNeeds:
+    """What a sum of which nobody sees the parts needs and costs; public."""
+
+    kind: str
+    who: str
+    """What the parties are: parties or devices."""
+    parties: int
+    fewest: int
+    """With fewer answers a round's sum is not opened."""
+    colluding: int
+    """Of so many parties the attacker may know all, and the noise of the others is still enough."""
+    simulated: bool
+    """Whether the answers lie open to whoever runs it."""
+    neighbours: int | None
+    """With how many others, whom it chooses, each party shares keys; None where sums are simulated."""
+    key_bytes: int | None
+    """About how much a party sends and receives of keys and shares in a round, besides numbers."""
+    noise: float | None
+    """Variance of the noise in a sum of all, relative to what protects; None if no noise is shared."""
+    assumptions: tuple[str, ...]
+    """What must be so, and how far it is seen to; nothing if no noise is shared."""
+
+    @classmethod
+    def of(cls, aggregate: Any, parties: int, *, who: str, shared: bool) -> "SumNeeds | None":
+        """Reckon it for so many parties, that share noise or not; None where every answer is seen."""
+        from cofactor.recipes.sums import IdealSum, own_share
+
+        layers, near = aggregate.layers(parties), aggregate.neighbourhood(parties)
+        if layers is None:
+            return None
+        needed = aggregate.assumptions(parties) if shared else ()
+        return cls(
+            kind=type(aggregate).__name__,
+            who=who,
+            parties=parties,
+            fewest=layers.fewest,
+            colluding=layers.colluding,
+            simulated=isinstance(aggregate, IdealSum),
+            neighbours=None if near is None else near.chosen,
+            key_bytes=None if near is None else near.chosen * (_KEYS + _LAYER * (len(layers.grid) - 1)),
+            noise=parties * own_share(aggregate, parties) if shared else None,
+            assumptions=tuple(f"{each.what} ({each.met})" for each in needed),
+        )
+
+    def lines(self) -> list[str]:
+        """Say it in a few lines."""
+        some = "one of them" if self.colluding == 1 else f"{self.colluding:,} of them"
+        parts = [
+            f"{self.kind} of {self.parties:,} {self.who}: {self.fewest:,} must answer in every round, or its "
+            "sum is not opened"
+        ]
+        if self.noise is not None:
+            parts.append(
+                f"{some} may collude, so that the sum of all has {self.noise:.3g} times the variance of "
+                "noise that is needed"
+            )
+        if self.neighbours is not None and self.key_bytes is not None:
+            others = "1 other" if self.neighbours == 1 else f"{self.neighbours:,} others"
+            parts.append(
+                f"each shares keys with {others}, about {readable(self.key_bytes)} both ways in each round "
+                "besides the traffic above, which counts 32 bits for each number"
+            )
+        found = ["; ".join(parts), *(f"it rests on this: {each}" for each in self.assumptions)]
+        if self.simulated and self.noise is not None:
+            found.append("the sum is only simulated, so that the guarantee of a run would not hold")
+        return found

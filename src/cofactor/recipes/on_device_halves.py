@@ -1,7 +1,7 @@
 """The two halves of `OnDeviceMF`. The same participant is one device, or plays all of a simulation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,7 +179,7 @@ class DeviceCoordinator:
     def published(self) -> Factors:
         """Return the items' vectors; users who bring their own ratings can be folded in."""
         facts, factors = self._facts, self._steps.factors
-        return without_biases(
+        model = without_biases(
             facts.catalogue[:0],
             facts.catalogue,
             0.0,
@@ -188,6 +188,9 @@ class DeviceCoordinator:
             scale=facts.scale,
             home=HomeFit(_FOLD_IN * self._recipe.beginning * np.eye(factors), np.ones(facts.item_count)),
         )
+        # Users who tell little are like the one that all begin as, whose predictions are the items' biases.
+        usual = self._steps.level(self._recipe.beginning)
+        return replace(model, item_bias=usual * self._items.sum(axis=1))
 
     def state(self) -> State:
         """Return the items."""

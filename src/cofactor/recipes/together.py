@@ -305,7 +305,8 @@ def _together(
             items=facts.items[at],
             ratings=facts.ratings[at],
             bytes_sent=sum(each.bytes for each in sent if each.sender == name),
-            epsilon=None if budget is None else _loss(own, budget, shares[name]),
+            # What a cohort releases is all devices' together; what one of them would lose shows in no number.
+            epsilon=None if budget is None or facts.cohort else _loss(own, budget, shares[name]),
         )
     return Together(
         split=facts.split,

@@ -112,7 +112,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     (
         "train nosuch.csv other.csv --split horizontal --epsilon 1 --sum secure --dropout 1.5",
         2,
-        r"dropout must lie between 0 and 1",
+        r"dropout must be at least 0 and below 1, such as 0\.2, got 1\.5",
     ),
     (
         "train nosuch.csv other.csv --split horizontal --epsilon 1 --sum secure --dropout .6 --colluding .4",

@@ -143,7 +143,7 @@ def test_file_of_settings_and_earlier_run_name_a_sum(folder: Path, cofactor: Com
     [
         ('"SecureSum"', '"SecureSun"', 'Did you mean "SecureSum"'),
         ("dropout", "dropuot", 'Did you mean "dropout"'),
-        ("dropout = 0.3", "dropout = 1.3", r"\[recipe\]\.aggregate: dropout must lie between 0 and 1"),
+        ("dropout = 0.3", "dropout = 1.3", r"\[recipe\]\.aggregate: dropout must be at least 0 and below 1"),
     ],
 )
 def test_mistake_about_a_sum_in_a_file_of_settings_is_told(
@@ -171,7 +171,7 @@ def test_plan_says_what_a_secure_sum_needs_and_costs(cofactor: Command) -> None:
         "item vectors: Skellam, noise_multiplier",
         "SecureSum of 40 parties: 32 must answer in every round, or its sum is not opened",
         "4 of them may collude, so that the sum of all has 1.11 times the variance of noise that is needed",
-        "each shares keys with 39 others, about 46.2 kB both ways in each round besides the traffic above, "
+        "each shares keys with 39 others, about 44.6 kB both ways in each round besides the traffic above, "
         "which counts 32 bits for each number",
         "also against a coordinator that lies",
         "every party knows the public keys of the others beforehand",
@@ -181,7 +181,7 @@ def test_plan_says_what_a_secure_sum_needs_and_costs(cofactor: Command) -> None:
     told = cofactor(*PLAN, *words, "--json").json["sum"]
     assert (told["kind"], told["parties"], told["fewest"], told["colluding"]) == ("SecureSum", 40, 32, 4)
     assert (told["neighbours"], told["simulated"]) == (39, False)
-    assert told["key_bytes"] == 46_176
+    assert told["key_bytes"] == 44_563
     assert told["noise"] == pytest.approx(40 / 36)
 
 
@@ -224,7 +224,7 @@ def test_needs_of_one_party_are_none() -> None:
     two = SumNeeds.of(SecureSum(), 2, who="parties", shared=True)
     assert two is not None
     assert (two.noise, two.fewest, two.colluding) == (2.0, 2, 1)
-    assert "each shares keys with 1 other, about 640 bytes" in two.lines()[0]
+    assert "each shares keys with 1 other, about 1.13 kB" in two.lines()[0]
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
@@ -247,4 +247,5 @@ def test_keys_take_about_as_much_as_the_plan_says(dropout: float) -> None:
     )
     needs = SumNeeds.of(recipe.aggregate, count, who="devices", shared=True)
     assert needs is not None
-    assert needs.key_bytes == pytest.approx(keys, rel=0.1)
+    # Letters have heads of their own, which count where there is little else.
+    assert needs.key_bytes == pytest.approx(keys, rel=0.15)

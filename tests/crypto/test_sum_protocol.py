@@ -99,7 +99,7 @@ def test_as_many_as_planned_may_drop_out_in_any_phase_and_one_more_ends_the_sum(
     play = Play(terms)
     with pytest.raises(TooFew, match="Nothing was opened"):
         play.run([{0, 1, 4} if p == phase else () for p in range(5)])
-    assert [*play.replies] == [*PHASES[: phase + 1]] if phase < 3 else [*PHASES]
+    assert [*play.replies] == ([*PHASES[: phase + 1]] if phase < 3 else [*PHASES])
 
 
 def test_parties_who_see_that_too_few_are_left_send_no_numbers() -> None:

@@ -92,6 +92,10 @@ MORE_REAL: dict[str, tuple[Any, Budget | None]] = {
         HorizontalMF(factors=2, rounds=2, local_steps=2, home=Bayes(factors=1, epochs=2)),
         BUDGET,
     ),
+    "HorizontalMF, secure sum": (
+        HorizontalMF(factors=2, rounds=2, aggregate=SecureSum(), home=Bayes(factors=1, epochs=2)),
+        BUDGET,
+    ),
     "VerticalTaste": (VerticalTaste(publish=True, home=Bayes(factors=1, epochs=2)), BY_RATING),
 }
 

@@ -62,8 +62,11 @@ def form(**changes: Any) -> str:
         (form(bits=0), "impossible"),
         (form(bits=65), "impossible"),
         (form(bits="many"), "makes no sense"),
+        ('["a", [["x", Infinity, [1]]], 8]', "makes no sense"),
+        ('["a", [["x", 0, [1e400]]], 8]', "makes no sense"),
+        ('["a", [["x", 0, [1]]], Infinity]', "makes no sense"),
     ],
-    ids=range(11),
+    ids=range(14),
 )
 def test_form_that_makes_no_sense_is_refused(text: str, message: str) -> None:
     with pytest.raises(RunError, match=message):

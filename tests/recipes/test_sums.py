@@ -154,8 +154,8 @@ def test_many_dropouts_leave_protection_against_a_curious_coordinator_only() -> 
     ("wrong", "message"),
     [
         ({"dropout": -0.1}, "dropout must be 0 or more"),
-        ({"dropout": 1.0}, "dropout must lie between 0 and 1"),
-        ({"colluding": 1.5}, "colluding must lie between 0 and 1"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1"),
+        ({"colluding": 1.5}, "colluding must be at least 0 and below 1"),
         ({"colluding": float("nan")}, "colluding must"),
         ({"dropout": "some"}, "dropout must"),
         ({"dropout": 0.5, "colluding": 0.5}, "together leave no honest party"),

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from cofactor.cli.settings import RecipeWish
 
 SUMS = ("plain", "secure", "ideal")
-_KEYS, _LAYER = 640, 68
-"""Bytes, both ways, that a round of a secure sum costs for each neighbour, and besides for each layer of
-noise that may be taken off again. As measured."""
 
 
 def with_sum(recipe: Any, about: "RecipeWish", able: "Iterable[str]") -> Any:
@@ -83,6 +80,7 @@ class SumNeeds:
     @classmethod
     def of(cls, aggregate: Any, parties: int, *, who: str, shared: bool) -> "SumNeeds | None":
         """Reckon it for so many parties, that share noise or not; None where every answer is seen."""
+        from cofactor.crypto.sum_wire import overhead
         from cofactor.recipes.sums import IdealSum, own_share
 
         layers, near = aggregate.layers(parties), aggregate.neighbourhood(parties)
@@ -97,7 +95,7 @@ class SumNeeds:
             colluding=layers.colluding,
             simulated=isinstance(aggregate, IdealSum),
             neighbours=None if near is None else near.chosen,
-            key_bytes=None if near is None else near.chosen * (_KEYS + _LAYER * (len(layers.grid) - 1)),
+            key_bytes=None if near is None else overhead(near, len(layers.grid) - 1),
             noise=parties * own_share(aggregate, parties) if shared else None,
             assumptions=tuple(f"{each.what} ({each.met})" for each in needed),
         )
@@ -116,8 +114,11 @@ class SumNeeds:
             )
         if self.neighbours is not None and self.key_bytes is not None:
             others = "1 other" if self.neighbours == 1 else f"{self.neighbours:,} others"
+            some = self.neighbours < self.parties - 1
+            choosers = " that it chooses, and with about as many that choose it" if some else ""
             parts.append(
-                f"each shares keys with {others}, about {readable(self.key_bytes)} both ways in each round "
+                f"each shares keys with {others}{choosers}, about "
+                f"{readable(self.key_bytes)} both ways in each round "
                 "besides the traffic above, which counts 32 bits for each number"
             )
         found = ["; ".join(parts), *(f"it rests on this: {each}" for each in self.assumptions)]

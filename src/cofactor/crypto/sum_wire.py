@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.crypto.keys import PUBLIC_BYTES, SEAL_BYTES, SIGNATURE_BYTES
+from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.crypto.ring import Words
 from cofactor.crypto.shamir import PRIME, SHARE_BYTES
 from cofactor.crypto.sum_terms import EXTRA, Terms
@@ -32,6 +33,7 @@ from cofactor.errors import ProtocolError
 
 Places = frozenset[int]
 
+_HEADER = 42
 _MAGIC = b"CFSS"
 _VERSION = 1
 
@@ -276,3 +278,19 @@ def _advert(terms: Terms, place: int, reader: Reader) -> Advert:
 
 def _sealed_bytes(terms: Terms) -> int:
     return SEAL_BYTES + (EXTRA + terms.secrets) * SHARE_BYTES
+
+
+def overhead(who: Neighbourhood, secrets: int) -> int:
+    """Return about how many bytes a party sends and receives in one sum besides its numbers.
+
+    Those who chose it are about as many as it chose; a share of an extra secret may be revealed with each.
+    """
+    others, chosen, entry = who.parties - 1, who.chosen, 2 if who.parties <= 2**16 else 4
+    neighbours = chosen + chosen * (others - chosen) // others
+    advert = 2 * PUBLIC_BYTES + entry * chosen + SIGNATURE_BYTES
+    box = SEAL_BYTES + (EXTRA + secrets) * SHARE_BYTES
+    revealed = SHARE_BYTES * (1 + bool(secrets))
+    sent = advert + chosen * box + 2 * SIGNATURE_BYTES + chosen * revealed
+    signatures = 2 * chosen * (entry + SIGNATURE_BYTES)
+    received = neighbours * (entry + advert) + chosen * (entry + box) + signatures
+    return sent + received + 9 * _HEADER + 3 * -(-who.parties // 8)

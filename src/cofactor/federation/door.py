@@ -113,6 +113,11 @@ class Door:
 
     def release(self, mechanism: Any, bounded: Bounded, *, what: str) -> NDArray[np.float64]:
         """Add noise to a bounded value, charge it, and let it out."""
+        if hasattr(mechanism, "participants"):
+            raise RunError(
+                f"{self.party}: {type(mechanism).__name__} adds one participant's part of the noise, which "
+                "protects nothing unless it is summed."
+            )
         noisy, event = mechanism.release(bounded, random=self.random, **self.label(what))
         self._charge(event)  # refused, the noisy value is dropped here
         return self._passes(noisy, "noise")

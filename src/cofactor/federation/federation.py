@@ -79,6 +79,8 @@ class Federation:
         of many users make a simulation: every user is a device, and one participant, called `name`, answers
         for all of them; how many ratings there are in all is public then.
         """
+        if isinstance(devices, str) or (scale is not None and not isinstance(scale, Scale)):
+            raise ConfigError("devices are Ratings or a list of Party, and a scale is Scale(1, 5).")
         if isinstance(devices, Ratings):
             cohort = Party(name=name, ratings=devices)
             return cls("on-device", (cohort,), _scale([cohort], scale), True, scale is not None)

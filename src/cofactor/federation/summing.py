@@ -129,7 +129,7 @@ class Form:
             found = cls(
                 str(kind), tuple((str(a), int(b), tuple(map(int, c))) for a, b, c in arrays), int(bits)
             )
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             raise RunError("a party says something about its numbers that makes no sense.") from None
         if not 1 <= found.bits <= 64 or any(length < 0 for *_, shape in found.arrays for length in shape):
             raise RunError("a party says something impossible about its numbers.")

@@ -216,7 +216,7 @@ class _Stored:
             raise RunError(
                 f"The ledgers add up to epsilon {found.epsilon}; the guarantee says {stored.epsilon}."
             )
-        return f"The ledgers add up to epsilon {found.epsilon}, as the guarantee says."
+        return f"The ledgers add up to epsilon {found.epsilon:.4g}, as the guarantee says."
 
     def _check_words(self, stored: Guarantee) -> None:
         """Compare the whole text, which only the version that wrote it writes in the same words."""

@@ -30,6 +30,7 @@ from cofactor.recipes.summing_mode import (
     sum_assumptions,
     sum_doubts,
     sum_hints,
+    two_parties,
     with_grain,
 )
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
@@ -163,7 +164,7 @@ class HorizontalMF:
                 ONE_USER,
             ),
             assumptions=sum_assumptions(self, facts),
-            warnings=self.hints(facts),
+            warnings=(*two_parties(facts), *self.hints(facts)),
             why_not=sum_doubts(self, facts),
             shared=own_shares(self, facts, STEPS),
         )

@@ -191,9 +191,9 @@ class HorizontalCoordinator:
         return Begin() if self._asks_mean and round == 1 else Shared(**self._average())
 
     def sums(self, round: int) -> bool:
-        """Say whether answers are seen by themselves; the mean is only summed where its noise is shared."""
-        alone = adds_gradients if self._asks_mean and round == 1 else only_sums
-        return alone(self._recipe, self._facts)
+        """Say whether only the sum of the answers is wanted: of the mean, only where its noise is shared."""
+        wanted = adds_gradients if self._asks_mean and round == 1 else only_sums
+        return wanted(self._recipe, self._facts)
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Average what came back, or step against its sum; without any answer everything stays as it was."""

@@ -159,15 +159,11 @@ class OnDeviceMF:
                 "What a device shows to its own user: made from raw ratings, it stays there.",
                 ONE_USER,
             ),
-            warnings=self.hints(facts),
+            warnings=two_parties(facts),
             assumptions=self.aggregate.assumptions(facts.summed),
             why_not=self.aggregate.why_not(facts.summed),
             shared=share,
         )
-
-    def hints(self, facts: Facts) -> tuple[str, ...]:
-        """Return what whoever plans or runs it should know about its sums."""
-        return two_parties(facts)
 
     def alone(self, federation: Federation, *, seed: int = 0) -> dict[str, Factors]:
         """Return the devices' models if they only fit users to where items begin: nothing leaves a device.

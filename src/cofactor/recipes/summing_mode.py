@@ -93,10 +93,9 @@ def sum_doubts(recipe: Any, facts: Facts) -> tuple[str, ...]:
 
 
 def sum_hints(recipe: Any, facts: Facts) -> tuple[str, ...]:
-    """Say where sums hide nothing, or save no noise."""
+    """Say where sums save no noise."""
     steps = recipe.local_steps or 1
-    several = (_MANY_STEPS.format(steps=steps),) if only_sums(recipe, facts) and steps > 1 else ()
-    return (*two_parties(facts), *several)
+    return (_MANY_STEPS.format(steps=steps),) if only_sums(recipe, facts) and steps > 1 else ()
 
 
 def two_parties(facts: Facts) -> tuple[str, ...]:

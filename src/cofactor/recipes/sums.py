@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from cofactor.config import fraction, not_negative, plain_numbers
+from cofactor.config import not_negative, plain_numbers
 from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.errors import ConfigError
 from cofactor.privacy.guarantee import Assumption
@@ -49,11 +49,14 @@ class _OnlySums:
         plain_numbers(self)
         for name in ("dropout", "colluding"):
             not_negative(**{name: getattr(self, name)})
-            if getattr(self, name) != 0:
-                fraction(**{name: getattr(self, name)})
+            if getattr(self, name) >= 1:
+                raise ConfigError(
+                    f"{name} must be at least 0 and below 1, such as 0.2, got {getattr(self, name)}."
+                )
         if self.dropout + self.colluding >= 1:
             raise ConfigError(
-                "dropout and colluding together leave no honest party. Make one of them smaller."
+                f"dropout {self.dropout:g} and colluding {self.colluding:g} together leave no honest party. Make "
+                "one of them smaller."
             )
 
     def layers(self, parties: int) -> Layers | None:

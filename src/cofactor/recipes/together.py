@@ -40,7 +40,13 @@ _READ_SCALE = (
     "The scale of the ratings was read off the parties' data. Name it, so that nobody's extreme rating shows "
     "in it."
 )
+_READ_CATALOGUE = (
+    "The catalogue was read off the devices' ratings: an item that only one of them has rated shows that "
+    "somebody did. Give all devices the same catalogue, with items that nobody has rated, too."
+)
 _SECURE = SecureRandom()
+_NAMED = 3
+"""How many parties that did not answer are named."""
 _POINTS = 8
 """How often epsilon is reckoned anew while rounds go by."""
 
@@ -62,6 +68,8 @@ class Training:
 def train_together(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
     """Train a federation; what is in the folder already is not done again."""
     _check(recipe, federation, budget)
+    if training.failures.devices and not federation.facts.cohort:
+        raise ConfigError("devices drop out by chance in a simulation only: Federation.on_device(ratings).")
     with alone_in(training.folder):
         return _trained(recipe, federation, budget, training)
 
@@ -130,7 +138,9 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
 def _check(recipe: Recipe, federation: Federation, budget: Budget | None) -> None:
     name = type(recipe).__name__
     if not isinstance(federation, Federation):
-        raise ConfigError(f"{name} trains a Federation. Make one with Federation.{recipe.split}(parties).")
+        raise ConfigError(
+            f"{name} trains a Federation. Make one with Federation.{recipe.split.replace('-', '_')}(...)."
+        )
     if federation.kind != recipe.split:
         raise ConfigError(f"{name} is for {recipe.split} federations, and this one is {federation.kind}.")
     if budget is not None and not isinstance(budget, Budget):
@@ -149,7 +159,8 @@ def _check_simulated(recipe: Recipe, federation: Federation, budget: Budget | No
     if isinstance(aggregate, IdealSum) and budget is not None and lasting and aggregate.why_not(parties):
         raise Refused(
             "IdealSum only simulates a secure sum: whoever runs it sees every answer, with a share of the "
-            "noise. Ledgers beside files would be charged too little. Use SecureSum(), or PlainSum()."
+            "noise. Ledgers beside files would be charged too little. Use SecureSum() or PlainSum() (--sum "
+            "secure, --sum plain)."
         )
 
 
@@ -221,10 +232,21 @@ def _told(note: Listener, budget: Budget | None, schedule: Schedule | None) -> C
         if budget is not None and reached is not None:
             numbers["epsilon"] = reached
             parts.insert(0, f"epsilon {reached:.2f} of {budget.epsilon:.2f}")
-        parts += [f"{party} {why}" for party, why in done.missing.items()]
+        parts += _reasons(done)
         note(Progress("round", done.number, done.of, "  ".join(parts), numbers))
 
     return tell
+
+
+def _reasons(done: Round) -> list[str]:
+    """Say who did not answer and why; many with the same reason are counted."""
+    by_reason: dict[str, list[str]] = {}
+    for party, why in done.missing.items():
+        by_reason.setdefault(why.removeprefix(f"{party}: "), []).append(party)
+    return [
+        f"{', '.join(names) if len(names) <= _NAMED else f'{len(names):,} parties'} {why}"
+        for why, names in by_reason.items()
+    ]
 
 
 def _by_round(schedule: Schedule, budget: Budget) -> dict[int, float]:
@@ -276,6 +298,8 @@ def _doubts(federation: Federation) -> list[str]:
     found, twice = [], federation.at_two_parties()
     if not (federation.scale_stated or federation.simulated):
         found.append(_READ_SCALE)
+    if federation.kind == "on-device" and not federation.simulated:
+        found.append(_READ_CATALOGUE)
     if twice:
         found.append(
             f"{twice:,} user ids occur at more than one party. They are taken to be different people; if "

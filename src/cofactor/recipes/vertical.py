@@ -26,6 +26,7 @@ from cofactor.recipes.summing_mode import (
     sum_assumptions,
     sum_doubts,
     sum_hints,
+    two_parties,
     with_grain,
 )
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
@@ -162,7 +163,7 @@ class VerticalMF:
                 "What a party shows to its own users.",
             ),
             assumptions=sum_assumptions(self, facts),
-            warnings=(*warnings, *self.hints(facts)),
+            warnings=(*warnings, *two_parties(facts), *self.hints(facts)),
             why_not=sum_doubts(self, facts),
             shared=own_shares(self, facts, STEPS),
         )
@@ -175,7 +176,7 @@ class VerticalMF:
 _NOT_FOR_SUMS = (
     "VerticalMF sums answers only where each rating is protected and parties hear of each other: a user has "
     "ratings at all parties, so that she changes a sum by what all of them send, and shared noise would be "
-    'too little. Use unit "rating", or aggregate=PlainSum().'
+    'too little. Use unit "rating", or PlainSum() (--sum plain).'
 )
 _USER_VECTORS = (
     "A user vector that is released may not depend on that user, if users are the unit: such vectors carry "

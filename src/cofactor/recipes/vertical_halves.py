@@ -181,11 +181,11 @@ class VerticalCoordinator:
         return self.last() if round == self.rounds else Shared(**self._average())
 
     def sums(self, round: int) -> bool:
-        """Say whether answers are seen by themselves: item vectors always are."""
+        """Say whether only the sum of the answers is wanted: item vectors are always seen."""
         if round == self.rounds:
             return False
-        alone = adds_gradients if self._asks_mean and round == 1 else only_sums
-        return alone(self._recipe, self._facts)
+        wanted = adds_gradients if self._asks_mean and round == 1 else only_sums
+        return wanted(self._recipe, self._facts)
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Average what came back; without any answer everything stays as it was."""

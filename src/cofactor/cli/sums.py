@@ -114,8 +114,8 @@ class SumNeeds:
             )
         if self.neighbours is not None and self.key_bytes is not None:
             others = "1 other" if self.neighbours == 1 else f"{self.neighbours:,} others"
-            some = self.neighbours < self.parties - 1
-            choosers = " that it chooses, and with about as many that choose it" if some else ""
+            few = self.neighbours < self.parties - 1
+            choosers = " that it chooses, and with about as many that choose it" if few else ""
             parts.append(
                 f"each shares keys with {others}{choosers}, about "
                 f"{readable(self.key_bytes)} both ways in each round "

@@ -55,8 +55,8 @@ class _OnlySums:
                 )
         if self.dropout + self.colluding >= 1:
             raise ConfigError(
-                f"dropout {self.dropout:g} and colluding {self.colluding:g} together leave no honest party. Make "
-                "one of them smaller."
+                f"dropout {self.dropout:g} and colluding {self.colluding:g} together leave no honest party. "
+                "Make one of them smaller."
             )
 
     def layers(self, parties: int) -> Layers | None:

@@ -156,8 +156,8 @@ def test_missing_parties_are_left_out_of_their_round_and_told() -> None:
     notes = [event.note for event in run.events]
     assert "3/3 parties" in notes[0]
     assert "2/3 parties" in notes[1]
-    assert "north did not get the question" in notes[1]
-    assert "south its answer was lost" in notes[2]
+    assert "north: did not get the question" in notes[1]
+    assert "south: its answer was lost" in notes[2]
     assert [event.numbers["answered"] for event in run.events] == [3.0, 2.0, 2.0]
 
 

@@ -139,7 +139,7 @@ def _check(recipe: Recipe, federation: Federation, budget: Budget | None) -> Non
     name = type(recipe).__name__
     if not isinstance(federation, Federation):
         raise ConfigError(
-            f"{name} trains a Federation. Make one with Federation.{recipe.split.replace('-', '_')}(...)."
+            f"{name} trains a Federation. Make one with Federation.{recipe.split.replace('-', '_')}(parties)."
         )
     if federation.kind != recipe.split:
         raise ConfigError(f"{name} is for {recipe.split} federations, and this one is {federation.kind}.")
@@ -244,7 +244,7 @@ def _reasons(done: Round) -> list[str]:
     for party, why in done.missing.items():
         by_reason.setdefault(why.removeprefix(f"{party}: "), []).append(party)
     return [
-        f"{', '.join(names) if len(names) <= _NAMED else f'{len(names):,} parties'} {why}"
+        f"{', '.join(names) if len(names) <= _NAMED else f'{len(names):,} parties'}: {why}"
         for why, names in by_reason.items()
     ]
 

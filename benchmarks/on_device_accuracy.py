@@ -22,15 +22,15 @@ from cofactor.data.split import by_fraction
 from cofactor.factors.baselines import UserMean
 from cofactor.factors.model import Factors
 from cofactor.federation.federation import Federation
+from cofactor.papers.cells import replicated
 from cofactor.privacy.budget import Budget
-from cofactor.randomness import Seeds
 from cofactor.recipes.local_reports import LocalReports, budget_if_shuffled
 from cofactor.recipes.on_device import OnDeviceMF
 from cofactor.recipes.sums import PlainSum
 from cofactor.recipes.train import train
 
 DELTA = 1e-6
-REPLICAS, KEPT = 10, 0.8
+REPLICAS = 10
 
 
 def main() -> None:
@@ -88,19 +88,9 @@ def same(ratings: Ratings) -> Ratings:
     return ratings
 
 
-def tenfold(ratings: Ratings) -> Ratings:
+def tenfold(learn: Ratings) -> Ratings:
     """Let every user stand for ten; the first keep their numbers."""
-    chance = Seeds(0).generator("replicas")
-    kept = [np.ones(len(ratings), np.bool_)]
-    kept += [chance.random(len(ratings)) < KEPT for _ in range(1, REPLICAS)]
-    return Ratings.from_rows(
-        np.concatenate([ratings.users[mask] + ratings.user_count * k for k, mask in enumerate(kept)]),
-        np.concatenate([ratings.items[mask] for mask in kept]),
-        np.concatenate([ratings.values[mask] for mask in kept]),
-        user_ids=np.arange(REPLICAS * ratings.user_count),
-        item_ids=ratings.item_ids,
-        scale=ratings.scale,
-    )
+    return replicated(learn, learn, REPLICAS, seed=0)[0]
 
 
 def mse(model: Factors, test: Ratings) -> float:

@@ -9,7 +9,7 @@ from cofactor.federation.host import Host
 from cofactor.federation.messages import Letter
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
-from cofactor.recipes import together
+from cofactor.recipes import telling
 from tests.federation.crashing import Left
 from tests.federation.making import ItemSums
 
@@ -19,7 +19,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the reckoning, which writes nothing, and the waiting for disks."""
     monkeypatch.setattr("os.fsync", lambda _: None)
     monkeypatch.setattr(Ledger, "_within", lambda *_: True)
-    monkeypatch.setattr(together, "_by_round", lambda *_: {})
+    monkeypatch.setattr(telling, "_by_round", lambda *_: {})
     monkeypatch.setattr(together, "_loss", lambda *_: None)
     monkeypatch.setattr(together, "_guarantee", lambda *_: Guarantee.nothing("Not reckoned."))
 

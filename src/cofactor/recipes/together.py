@@ -1,7 +1,7 @@
 """Training of several parties: from a recipe, a federation and a budget to a run."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from cofactor.errors import ConfigError, Refused
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
 from cofactor.federation.door import release_of
-from cofactor.federation.drive import Round, Session, drive, farewell
+from cofactor.federation.drive import Session, drive, farewell
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Recipe, shared_units
 from cofactor.federation.host import Host
@@ -31,6 +31,7 @@ from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Random, SecureRandom
 from cofactor.recipes.hosts import aggregate_of, host_of, noise_beside_own, own_random, summing_of
 from cofactor.recipes.sums import IdealSum
+from cofactor.recipes.telling import told_rounds
 
 VANILLA = (
     "Not private: the parties kept their ratings at home, but what they sent of their models had no noise, "
@@ -45,10 +46,6 @@ _READ_CATALOGUE = (
     "somebody did. Give all devices the same catalogue, with items that nobody has rated, too."
 )
 _SECURE = SecureRandom()
-_NAMED = 3
-"""How many parties that did not answer are named."""
-_POINTS = 8
-"""How often epsilon is reckoned anew while rounds go by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +112,9 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
 
     channel = InProcess(hosts, failures=training.failures)
     try:
-        drive(coordinator, channel, session, _told(note, budget, _loosest(schedules, federation, budget)))
+        drive(
+            coordinator, channel, session, told_rounds(note, budget, _loosest(schedules, federation, budget))
+        )
     finally:
         channel.close()
         for ledger in ledgers.values():
@@ -213,53 +212,6 @@ def _loosest(
         return None
     party = max(federation.parties, key=lambda party: own_budget(party, budget).epsilon)
     return schedules[party.name]
-
-
-def _told(note: Listener, budget: Budget | None, schedule: Schedule | None) -> Callable[[Round], None]:
-    """Return a listener that turns rounds into progress; epsilon is what all rounds so far cost at most."""
-    start = time.perf_counter()
-    epsilons = {} if budget is None or schedule is None else _by_round(schedule, budget)
-    whole = max(epsilons.values(), default=None)
-
-    def tell(done: Round) -> None:
-        reached = next((value for number, value in epsilons.items() if number >= done.number), whole)
-        numbers = {
-            "answered": float(done.answered),
-            "bytes": float(done.traffic),
-            "seconds": round(time.perf_counter() - start, 3),
-        }
-        parts = [f"{done.answered}/{done.parties} parties", f"{done.traffic / 1e6:.3g} MB"]
-        if budget is not None and reached is not None:
-            numbers["epsilon"] = reached
-            parts.insert(0, f"epsilon {reached:.2f} of {budget.epsilon:.2f}")
-        parts += _reasons(done)
-        note(Progress("round", done.number, done.of, "  ".join(parts), numbers))
-
-    return tell
-
-
-def _reasons(done: Round) -> list[str]:
-    """Say who did not answer and why; many with the same reason are counted."""
-    by_reason: dict[str, list[str]] = {}
-    for party, why in done.missing.items():
-        by_reason.setdefault(why.removeprefix(f"{party}: "), []).append(party)
-    return [
-        f"{', '.join(names) if len(names) <= _NAMED else f'{len(names):,} parties'}: {why}"
-        for why, names in by_reason.items()
-    ]
-
-
-def _by_round(schedule: Schedule, budget: Budget) -> dict[int, float]:
-    from cofactor.privacy.accountant import spent  # it takes a second to load
-
-    last = schedule.rounds
-    wanted = sorted({max(1, round(last * k / _POINTS)) for k in range(1, _POINTS + 1)})
-    return {
-        number: spent(
-            schedule.events(number), budget.delta, unit=budget.unit, adjacency=budget.adjacency
-        ).epsilon
-        for number in wanted
-    }
 
 
 def _finished(hosts: Mapping[str, Host], last: bytes) -> dict[str, Any]:

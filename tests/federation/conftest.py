@@ -9,7 +9,7 @@ from cofactor.federation.host import Host
 from cofactor.federation.messages import Letter
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
-from cofactor.recipes import telling
+from cofactor.recipes import telling, together
 from tests.federation.crashing import Left
 from tests.federation.making import ItemSums
 

@@ -82,17 +82,24 @@ def plain_numbers(config: object) -> None:
 def as_table(config: object) -> dict[str, Any]:
     """Turn a settings dataclass into a table for TOML or JSON; `kind` names its class.
 
-    TOML knows no None: such fields are left out, so what may be None must default to None.
+    TOML knows no None: such fields are left out, so what may be None must default to None. Fields with the
+    metadata {"table": False} are left out, too: they hold data, which is no setting.
     """
     assert dataclasses.is_dataclass(config)
     table: dict[str, Any] = {"kind": type(config).__name__}
-    for field in dataclasses.fields(config):
+    for field in _settings(type(config)):
         value = getattr(config, field.name)
         if value is not None:
-            table[field.name] = as_table(value) if dataclasses.is_dataclass(value) else value
+            table[field.name] = _as_value(value)
         else:
             assert field.default is None, f"{field.name} may be None, so it must default to None"
     return table
+
+
+def _as_value(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_as_value(each) for each in value]
+    return as_table(value) if dataclasses.is_dataclass(value) else value
 
 
 def from_table(expected: type[T] | types.UnionType, table: Mapping[str, Any], where: str) -> T:
@@ -111,7 +118,7 @@ def from_table(expected: type[T] | types.UnionType, table: Mapping[str, Any], wh
 
 def _build(cls: type, table: Mapping[str, Any], where: str) -> object:
     hints = typing.get_type_hints(cls)
-    known = [field.name for field in dataclasses.fields(cls)]
+    known = [field.name for field in _settings(cls)]
     values: dict[str, Any] = {}
     for name, value in table.items():
         if name == "kind":
@@ -129,6 +136,10 @@ def _build(cls: type, table: Mapping[str, Any], where: str) -> object:
         raise ConfigError(f"{where}: {error}") from None
 
 
+def _settings(cls: Any) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(cls) if field.metadata.get("table", True)]
+
+
 def _required(cls: type) -> list[str]:
     nothing = dataclasses.MISSING
     fields = dataclasses.fields(cls)
@@ -139,7 +150,10 @@ def _checked(hint: Any, value: object, where: str) -> object:
     """Accept a plain value only if its type fits the field; an integer serves where a float is meant."""
     allowed = _plain_types(hint)
     if isinstance(value, list) and tuple in allowed:
-        return tuple(value)
+        kinds = [each for choice in _choices(hint) for each in typing.get_args(choice) if _is_settings(each)]
+        return tuple(
+            from_table(kinds[0], each, f"{where}[{at}]") if kinds else each for at, each in enumerate(value)
+        )
     whole_for_float = float in allowed and int not in allowed and isinstance(value, int)
     fits = whole_for_float or isinstance(value, allowed)
     if not fits or (isinstance(value, bool) and bool not in allowed):

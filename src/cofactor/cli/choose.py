@@ -82,16 +82,17 @@ def is_federated(files: "Sequence[Path]", wish: "Wish") -> bool:
 
 def chosen_recipe(about: "RecipeWish", split: "Split", unit: str | None, parties: int) -> Any:
     """Return the recipe that was asked for, or the recommended one."""
+    from cofactor.federation.halves import splits_of
     from cofactor.recipes.recommended import recommended
 
     if about.table is not None:
         recipe = from_recipe_table(about, recommended(split, _unit(unit, split)))
     else:
         recipe = _named(about, split, unit, parties)
-    own = getattr(recipe, "split", split)
-    if own != split:
+    own = splits_of(recipe) if hasattr(recipe, "split") else (split,)
+    if split not in own:
         raise ConfigError(
-            f"{type(recipe).__name__} is for {own} federations. Leave out --recipe, or --split."
+            f"{type(recipe).__name__} is for {' and '.join(own)} federations. Leave out --recipe, or --split."
         )
     check_sum(recipe, parties)
     return recipe

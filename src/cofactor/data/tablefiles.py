@@ -103,7 +103,8 @@ def _id_place(names: tuple[str, ...], label: str, kind: Kind, id: str | None) ->
     if place is None:
         columns = ", ".join(names)
         raise DataError(
-            f"{label}: no column looks like the ids of the {kind}. Name one with id=...: {columns}."
+            f"{label}: no column looks like the ids of the {kind}: {columns}. Call the right one "
+            f"{kind.removesuffix('s')}_id, or name it with id=... in Python."
         )
     return place
 

@@ -24,6 +24,8 @@ class Table:
 
     ids: Ids
     columns: tuple[Column, ...]
+    source: str = ""
+    """The name of the file that it was read from."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,7 +105,7 @@ def items_beside(path: str | Path) -> Table | None:
 def _read(path: str | Path, kind: Kind, id: str | None, member: str | None) -> Table:
     source = open_source(path, kind, member)
     ids, columns = read_columns(source, kind, id)
-    return Table(read_only(ids), columns)
+    return Table(read_only(ids), columns, source.name)
 
 
 def _beside(path: Path, kind: Kind) -> Table | None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cofactor.config import not_negative, positive, whole
 from cofactor.data.grouping import Index, Values
-from cofactor.data.ratings import Ratings
+from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import DataError
 from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.progress import Listener, Progress, nobody
@@ -87,6 +87,78 @@ class UserItemBias:
         return _without_factors(
             ratings, ratings.mean, user_bias=user_bias, item_bias=item_bias, user_damping=self.user_damping
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalRidge:
+    """Predicts by each user's own ridge regression on public features of the items.
+
+    Nothing in it is learned from another user, not even a mean: what everybody has who sends nothing.
+    Variances are for ratings from 1 to 5; on other scales they grow with the square of its width.
+    """
+
+    level_variance: float = 0.5
+    """How far users' own levels lie from the middle of the scale."""
+    taste_variance: float = 0.05
+    """How much users differ in what they think of a feature."""
+    noise_variance: float = 0.75
+    """What features cannot tell of a single rating."""
+
+    def __post_init__(self) -> None:
+        positive(
+            level_variance=self.level_variance,
+            taste_variance=self.taste_variance,
+            noise_variance=self.noise_variance,
+        )
+
+    def fit(
+        self,
+        ratings: Ratings,
+        *,
+        features: NDArray[np.float32],
+        scale: Scale | None = None,
+        seed: int = 0,  # noqa: ARG002 (nothing in it is random)
+        progress: Listener = nobody,
+    ) -> Factors:
+        """Fit the model; `features` has a row for each item. The scale is the ratings' own, if left out."""
+        _explicit(ratings)
+        public = scale or ratings.scale
+        assert public is not None
+        if features.shape[:1] != (ratings.item_count,) or features.ndim != 2:
+            raise DataError(f"features have shape {features.shape} for {ratings.item_count:,} items.")
+        vectors = features - features.mean(axis=0, dtype=np.float64)
+        unit = ((public.high - public.low) / 4) ** 2
+        variances = np.full(1 + vectors.shape[1], unit * self.taste_variance)
+        variances[0] = unit * self.level_variance
+        centre = (public.low + public.high) / 2
+        rows = _own_rows(ratings, vectors, centre, np.diag(unit * self.noise_variance / variances))
+        progress(Progress("personal ridge", 1, 1))
+        items = len(vectors)
+        return Factors(
+            user_ids=ratings.user_ids,
+            item_ids=ratings.item_ids,
+            mean=centre,
+            user_bias=rows[:, 0].astype(np.float32),
+            item_bias=np.zeros(items, np.float32),
+            user_vectors=rows[:, 1:].astype(np.float32),
+            item_vectors=vectors.astype(np.float32),
+            scale=public,
+            seen=seen_in(ratings),
+            home=HomeFit(np.diag(1 / variances), np.full(items, 1 / (unit * self.noise_variance))),
+        )
+
+
+def _own_rows(
+    ratings: Ratings, vectors: NDArray[np.float64], centre: float, ridge: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Solve each user's (X'X + ridge) row = X'(rating - centre), where X begins with a column of ones."""
+    own, known = ratings.by_user, np.column_stack([np.ones(len(vectors)), vectors])
+    rows = np.zeros((ratings.user_count, known.shape[1]))
+    for user in np.flatnonzero(own.sizes):
+        rated = slice(own.ptr[user], own.ptr[user + 1])
+        x = known[own.index[rated]]
+        rows[user] = np.linalg.solve(x.T @ x + ridge, x.T @ (own.values[rated] - centre))
+    return rows
 
 
 @dataclass(frozen=True, kw_only=True)

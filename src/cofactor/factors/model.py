@@ -1,8 +1,7 @@
 """`Factors`: a fitted recommender, whatever fitted it. Ids go in, ids and titles come out."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ from cofactor.config import whole
 from cofactor.data.grouping import Index, Offsets, Values
 from cofactor.data.ids import Id, Ids, find_row
 from cofactor.data.ratings import Ratings, Scale
-from cofactor.errors import DataError, RunError, UnknownId
-
-FORMAT = 1
+from cofactor.errors import DataError, UnknownId
+from cofactor.factors.choosing import Choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +48,10 @@ class Recommendation:
     item: Id
     title: str | None
     score: float
-    """Predicted rating, or preference for an implicit model."""
+    """What the items are in order of: where a model knows how items are chosen, its `Choice.scores`;
+    otherwise the predicted rating, or the preference by an implicit model."""
+    rating: float | None = None
+    """Predicted rating; None for an implicit model."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,6 +70,8 @@ class Factors:
     seen: Seen | None = None
     home: HomeFit | None = None
     titles: Ids | None = None
+    choice: Choice | None = None
+    """How items are chosen: if known, what recommendations are in order of. Predictions are as without it."""
 
     def __repr__(self) -> str:
         return (
@@ -110,21 +113,32 @@ class Factors:
         """Return the n best items for a user, those she has rated left out."""
         whole(n=n)
         row, most = self.user_row(user), len(self.item_ids)
-        items, scores = self.top_items(slice(row, row + 1), min(n, most), include_seen=include_seen)
-        found = items[0] >= 0
-        return [self._named(*pair) for pair in zip(items[0][found], scores[0][found], strict=True)]
+        lists, all_scores = self.top_items(slice(row, row + 1), min(n, most), include_seen=include_seen)
+        items, scores = lists[0][lists[0] >= 0], all_scores[0][lists[0] >= 0]
+        if self.scale is None:
+            return [self._named(*best) for best in zip(items, scores, strict=True)]
+        ratings = self.predict_rows(np.full(len(items), row, np.int32), items)
+        return [self._named(*best) for best in zip(items, scores, ratings, strict=True)]
 
     def top_items(self, users: slice, n: int = 10, *, include_seen: bool = False) -> tuple[Index, Values]:
-        """Return the n best items and their scores for a range of user rows; -1 where items run out."""
+        """Return the n best items and their scores for a range of user rows; -1 where items run out.
+
+        Where the model has a choice, each user's taste is fitted to what she has seen.
+        """
         from cofactor.factors.topk import top_items
 
         first, last, _ = users.indices(len(self.user_ids))
         last = max(first, last)
-        seen = None if self.seen is None or include_seen else self.seen
-        ptr = np.zeros(last - first + 1, np.int64) if seen is None else seen.ptr[first : last + 1]
-        index = np.zeros(0, np.int32) if seen is None else seen.index
+        if self.choice is not None:
+            return self._top_chosen(self.choice, first, last, n, include_seen)
+        seen = self._nothing_seen if self.seen is None or include_seen else self.seen
         items, scores = top_items(
-            self.user_vectors[first:last], self.item_vectors, self.item_bias, ptr, index, n
+            self.user_vectors[first:last],
+            self.item_vectors,
+            self.item_bias,
+            seen.ptr[first : last + 1],
+            seen.index,
+            n,
         )
         scores = scores + self.mean + self.user_bias[first:last, None]
         if self.scale is not None:
@@ -185,43 +199,16 @@ class Factors:
 
     def save(self, path: str | Path) -> None:
         """Write the model to one .npz file: arrays and JSON, no pickle."""
-        arrays: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("user_ids", "item_ids", "user_bias", "item_bias", "user_vectors", "item_vectors")
-        }
-        facts: dict[str, Any] = {"format": FORMAT, "mean": self.mean}
-        if self.scale is not None:
-            facts["scale"] = asdict(self.scale)
-        if self.titles is not None:
-            arrays["titles"] = self.titles
-        if self.seen is not None:
-            arrays |= {"seen_ptr": self.seen.ptr, "seen_index": self.seen.index}
-        if self.home is not None:
-            arrays |= {"home_precision": self.home.precision, "home_weights": self.home.weights}
-            facts["home"] = {
-                name: getattr(self.home, name) for name in ("growth", "confidence", "calibrated")
-            }
-        with Path(path).open("wb") as file:
-            np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
+        from cofactor.factors.stored import write
+
+        write(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Factors":
         """Read a model that `save` wrote."""
-        try:
-            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                arrays = dict(stored)
-                facts = json.loads(str(arrays.pop("facts")))
-            newer = facts["format"] > FORMAT
-        except FileNotFoundError:
-            raise RunError(f"{path}: there is no such file. Name a model that cofactor has saved.") from None
-        except Exception as error:
-            raise RunError(f"{path}: not a model that cofactor has saved ({type(error).__name__}).") from None
-        if newer:
-            raise RunError(f"{path}: written by a newer cofactor. Upgrade cofactor to read it.")
-        try:
-            return _assembled(arrays, facts)
-        except (KeyError, TypeError, ValueError, IndexError, DataError) as error:
-            raise RunError(f"{path}: the model is damaged ({error}). Fit it again.") from None
+        from cofactor.factors.stored import read
+
+        return read(path)
 
     @cached_property
     def _user_rows(self) -> dict[Id, int]:
@@ -231,9 +218,37 @@ class Factors:
     def _item_rows(self) -> dict[Id, int]:
         return {item: row for row, item in enumerate(self.item_ids.tolist())}
 
-    def _named(self, item: Any, score: Any) -> Recommendation:
+    @cached_property
+    def _nothing_seen(self) -> Seen:
+        return Seen(np.zeros(len(self.user_ids) + 1, np.int64), np.zeros(0, np.int32))
+
+    def _top_chosen(
+        self, choice: Choice, first: int, last: int, n: int, include_seen: bool
+    ) -> tuple[Index, Values]:
+        def ratings(part: slice) -> Values:
+            return self._in_quarters(slice(first + part.start, first + part.stop))
+
+        seen = self._nothing_seen if self.seen is None else self.seen
+        return choice.top_items(
+            seen.ptr[first : last + 1],
+            seen.index,
+            n,
+            ratings=None if self.scale is None else ratings,
+            include_rated=include_seen,
+        )
+
+    def _in_quarters(self, users: slice) -> Values:
+        """Predict some users' ratings of all items, in quarters of the scale: as they are, from 1 to 5."""
+        assert self.scale is not None
+        ratings = self.user_vectors[users] @ self.item_vectors.T
+        ratings += self.item_bias + (self.mean + self.user_bias[users])[:, None]
+        quarters: Values = self.scale.clip(ratings) * np.float32(4 / (self.scale.high - self.scale.low))
+        return quarters
+
+    def _named(self, item: Any, score: Any, rating: Any = None) -> Recommendation:
         title = str(self.titles[item]) or None if self.titles is not None else None
-        return Recommendation(self.item_ids[item].item(), title, float(score))
+        predicted = None if rating is None else float(rating)
+        return Recommendation(self.item_ids[item].item(), title, float(score), predicted)
 
 
 def seen_in(ratings: Ratings) -> Seen:
@@ -256,52 +271,3 @@ def _home_row(
     prior = home.precision * len(items) ** home.growth
     row = np.linalg.solve(weighted.T @ x + prior, weighted.T @ y).astype(np.float64, copy=False)
     return (float(row[0]), row[1:]) if has_bias else (0.0, row)
-
-
-def _assembled(arrays: dict[str, Any], facts: dict[str, Any]) -> Factors:
-    home = seen = None
-    if "home_weights" in arrays:
-        home = HomeFit(arrays.pop("home_precision"), arrays.pop("home_weights"), **facts["home"])
-    if "seen_ptr" in arrays:
-        seen = Seen(arrays.pop("seen_ptr"), arrays.pop("seen_index"))
-    scale = Scale(**facts["scale"]) if "scale" in facts else None
-    model = Factors(**arrays, mean=facts["mean"], scale=scale, seen=seen, home=home)
-    _check(model)
-    return model
-
-
-def _check(model: Factors) -> None:
-    """Refuse arrays that do not fit together; kernels would read beyond their ends."""
-    users, items, width = len(model.user_ids), len(model.item_ids), model.user_vectors.shape[1]
-    shapes = {
-        "user_bias": (users,),
-        "item_bias": (items,),
-        "user_vectors": (users, width),
-        "item_vectors": (items, width),
-    }
-    for name, shape in shapes.items():
-        if getattr(model, name).shape != shape:
-            raise ValueError(f"{name} has shape {getattr(model, name).shape}, not {shape}")
-    if model.titles is not None and len(model.titles) != items:
-        raise ValueError(f"{len(model.titles):,} titles for {items:,} items")
-    home = model.home
-    if home is not None and (
-        home.weights.shape != (items,) or home.precision.shape not in [(w, w) for w in (width, width + 1)]
-    ):
-        raise ValueError("what folding in needs does not fit items and factors")
-    if model.seen is not None and not _fits(model.seen, users, items):
-        raise ValueError("what users have seen does not fit users and items")
-
-
-def _fits(seen: Seen, users: int, items: int) -> bool:
-    ptr, index = seen.ptr, seen.index
-    if (
-        ptr.dtype != np.int64
-        or index.dtype != np.int32
-        or len(ptr) != users + 1
-        or ptr[0] < 0
-        or ptr[-1] > len(index)
-        or (np.diff(ptr) < 0).any()
-    ):
-        return False
-    return len(index) == 0 or bool(index.min() >= 0 and index.max() < items)

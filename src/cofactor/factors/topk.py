@@ -42,6 +42,18 @@ def top_items(
     return np.pad(items, missing, constant_values=-1), np.pad(scores, missing, constant_values=-np.inf)
 
 
+def best_items(all_scores: Values, seen_ptr: Offsets, seen_index: Index, n: int) -> tuple[Index, Values]:
+    """Return the same from a score for each user and item; scores of seen items are overwritten."""
+    users, item_count = all_scores.shape
+    kept = min(n, item_count)
+    items = np.full((users, kept), -1, np.int32)
+    scores = np.full((users, kept), -np.inf, np.float32)
+    if kept:
+        _select(all_scores, seen_ptr, seen_index, items, scores)
+    missing = ((0, 0), (0, n - kept))
+    return np.pad(items, missing, constant_values=-1), np.pad(scores, missing, constant_values=-np.inf)
+
+
 @kernel
 def _select(all_scores: Values, seen_ptr: Offsets, seen_index: Index, items: Index, scores: Values) -> None:
     """Fill each row of items and scores, which start as -1 and -inf, from one row of all scores."""

@@ -7,7 +7,8 @@ the noise of a sum goes out by `share`, and only into that sum. An answer may ho
 through here: the host compares.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -19,10 +20,10 @@ from cofactor.errors import CofactorError, ConfigError, Refused, RunError, TooFe
 from cofactor.federation.books import released
 from cofactor.privacy import noise
 from cofactor.privacy.bounding import Bounded
-from cofactor.privacy.events import Event
+from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.layers import Layers
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.mechanisms import Skellam
+from cofactor.privacy.mechanisms import PoissonBinomial, Skellam
 from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import Random
 
@@ -124,11 +125,11 @@ class Door:
 
     def share(
         self,
-        mechanism: Skellam,
+        mechanism: Skellam | PoissonBinomial,
         bounded: Bounded,
         *,
         what: str,
-        largest_sum: int,
+        largest_sum: int | None = None,
         devices: int = 1,
         beside: int = 0,
     ) -> NDArray[np.int64]:
@@ -138,9 +139,18 @@ class Door:
         survivors' parts make up all of the noise. `largest_sum` is public: the largest absolute value that
         the sum of all parties can have. A cohort says how many of its devices survive. `beside` counts
         numbers under the same bound that stay at home and get all of the noise there.
+
+        A `PoissonBinomial` takes one device's numbers and nothing else: see `coins`.
         """
+        if type(mechanism) is PoissonBinomial:
+            if (largest_sum, devices, beside) != (None, 1, 0):
+                raise RunError("coins of one device know their largest sum. Of several: door.coins.")
+            one = Bounded(value=bounded.value[None], bound=bounded.bound)
+            return self.coins(mechanism, [one], bound=bounded.bound, shape=bounded.value.shape, what=what)
         if type(mechanism) is not Skellam:
             raise RunError(f"noise of {type(mechanism).__name__} has no shares here. Use Skellam.")
+        if largest_sum is None:
+            raise RunError("a share needs the largest sum that there can be: largest_sum.")
         if bounded.value.dtype.kind != "i":
             raise ConfigError(f"a sum needs whole numbers, got {bounded.value.dtype}. Round first.")
         event = mechanism.event(
@@ -163,6 +173,45 @@ class Door:
         # Where a single honest party may be left, everybody's share is all of the noise.
         share: Protection = "noise" if layers.parties - layers.colluding == 1 else "a share of noise"
         return self._passes(noisy, share, replace(summand, variance=full) if summand else None)
+
+    def coins(
+        self,
+        mechanism: PoissonBinomial,
+        parts: Iterable[Bounded],
+        *,
+        bound: Bound,
+        shape: tuple[int, ...],
+        what: str,
+        devices: int = 1,
+        layers: Layers | None = None,
+    ) -> NDArray[np.int64]:
+        """Toss coins for bounded numbers, charge those of the whole sum, and let how many fell heads out.
+
+        Each part holds the numbers of some devices, device by device; one device has one part, a cohort as
+        many as it likes, made as they are wanted. Every device tosses coins of its own, from 0 to `trials`
+        heads for each number. The event is that of the sum over the fewest honest survivors, and no noise
+        lies in layers: nothing is taken off. A cohort that does not ask all of its devices says by `layers`
+        among how many they sum.
+        """
+        layers = self._summing_among(layers)
+        self._check_coins(mechanism, layers)
+        if devices != 1 and not self._cohort:
+            raise RunError(f"{self.party}: only a cohort tosses the coins of several devices.")
+        event = mechanism.event(bound, dimension=math.prod(shape), random=self.random, **self.label(what))
+        self._charge(replace(event, slack=OVERFLOW))
+        if self._cohort and layers is not None and devices < layers.fewest:
+            raise TooFew(f"round {self._round}: {devices:,} devices are left, and {layers.fewest:,} must be.")
+        heads, tossed = np.zeros(shape, np.int64), 0
+        for part in parts:
+            if part.bound != bound or part.value.shape[1:] != shape:
+                raise RunError(f"{self.party}: numbers differ from what was charged. Nothing was released.")
+            heads += mechanism.noisy(part, self.random).sum(axis=0, dtype=np.int64)
+            tossed += len(part.value)
+        if tossed != devices:
+            raise RunError(f"{self.party}: {tossed:,} devices are not {devices:,}. Nothing was released.")
+        most = mechanism.trials * (devices if layers is None else layers.parties)
+        alone: Protection = "noise" if mechanism.participants == 1 else "a share of noise"
+        return self._passes(heads, alone, self._summand(most))
 
     def made(
         self, event: Event, make: Callable[[], NDArray[Any]], *, largest_sum: int | None = None
@@ -204,6 +253,30 @@ class Door:
     def extra_secrets(self) -> list[bytes]:
         """The seeds of those layers of this round's noise that may be excess, each the image of the last."""
         return self._seeds[1:]
+
+    def _summing_among(self, layers: Layers | None) -> Layers | None:
+        """Return among whom coins are summed; only a cohort may ask fewer than all."""
+        if layers is None or layers == self._layers:
+            return self._layers
+        if not self._cohort or self._layers is None or layers.parties > self._layers.parties:
+            raise RunError(f"{self.party}: a sum is made among all of the parties, here.")
+        return layers
+
+    def _check_coins(self, mechanism: PoissonBinomial, layers: Layers | None) -> None:
+        """Refuse coins that need more honest company than is sure, or that others do not toss."""
+        honest = 1 if layers is None else layers.fewest - layers.colluding
+        if type(mechanism) is not PoissonBinomial:
+            raise RunError(f"{type(mechanism).__name__} tosses no coins. Use PoissonBinomial.")
+        if mechanism.participants > honest:
+            raise Refused(
+                f"{self.party}: coins for {mechanism.participants:,} participants hide too little where as "
+                f"few as {honest:,} honest ones may be left. Nothing was released."
+            )
+        if not self._shares:
+            raise Refused(
+                f"{self.party} has a budget of its own, and coins must be bent alike at all parties. Train "
+                "with the strictest budget for all."
+            )
 
     def _summand(self, largest: int | None, full: float = 0.0) -> Summand | None:
         """Return what a sum must know of an array; None outside of sums."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cofactor.config import whole
 from cofactor.data import split as splits
@@ -13,6 +12,7 @@ from cofactor.data.grouping import Index
 from cofactor.data.ids import Ids
 from cofactor.data.numbering import number
 from cofactor.data.partition import Devices
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, DataError
 from cofactor.federation.door import COORDINATOR, SUM
@@ -38,6 +38,8 @@ class Federation:
     """Whether the scale was named; otherwise it was read off the parties' ratings."""
     ratings_each: int | None = None
     """About how many ratings a device has: a public guess, so that nobody tells how many it has."""
+    public_items: PublicItems | None = None
+    """What was declared to be public about the items: see `with_public_items`."""
 
     @classmethod
     def horizontal(
@@ -126,12 +128,19 @@ class Federation:
             shared_ids=first.user_ids if shared_users else first.item_ids,
             catalogue=self.item_ids,
             features=widths.pop(),
+            public_items=self.public_items,
         )
 
-    def with_features(self, features_of: Callable[[Ids], NDArray[np.float32]]) -> "Federation":
-        """Give every party public numbers about its items: the function returns a row for each id."""
-        parties = [replace(party, features=features_of(party.ratings.item_ids)) for party in self.parties]
-        return replace(self, parties=tuple(parties))
+    def with_public_items(self, items: PublicItems) -> "Federation":
+        """Declare numbers about the items to be public, and give every party those about its own.
+
+        Items that are not described get the mean of every column.
+        """
+        parties = [
+            replace(party, features=items.matching_rows(party.ratings.item_ids, owner=party.name))
+            for party in self.parties
+        ]
+        return replace(self, parties=tuple(parties), public_items=items)
 
     def at_two_parties(self) -> int:
         """Return how many ids of users occur at more than one party, where users are not shared."""
@@ -278,7 +287,7 @@ def _aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
 def _renumbered(party: Party, shared: Ids, places: Index, side: str) -> Party:
     old, by_user = party.ratings, side == "user"
     if not by_user and party.features is not None:
-        raise DataError("give item features when the catalogue is shared: Federation.with_features.")
+        raise DataError("give item features when the catalogue is shared: Federation.with_public_items.")
     ratings = Ratings.from_rows(
         places[old.users] if by_user else old.users,
         old.items if by_user else places[old.items],

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.data.ids import Ids
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Scale
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors
@@ -48,6 +49,8 @@ class Facts:
     """The ids of all items: party by party if vertical."""
     features: int = 0
     """Public numbers about each item."""
+    public_items: PublicItems | None = None
+    """What was declared to be public about the items, if anything was."""
 
     @property
     def user_count(self) -> int:
@@ -165,10 +168,12 @@ class Recipe(Protocol):
     """A frozen dataclass that says how parties train together.
 
     A recipe that takes no budget, because what it claims cannot be proved, has a text `not_private` besides:
-    the guarantee then gives that reason. One that wants sums says in `aggregate` how they are made.
+    the guarantee then gives that reason. One that wants sums says in `aggregate` how they are made. One that
+    serves several kinds of federations names all of them in `splits`.
     """
 
     split: ClassVar[Split]
+    """The kind of federation that it is for; the usual one, if it serves several."""
     units: ClassVar[tuple[Unit, ...]]
     """The units that it can protect; the first is the usual one."""
     messages: ClassVar[tuple[type[Message], ...]]
@@ -188,6 +193,12 @@ class Recipe(Protocol):
 
     def promise(self, facts: Facts, budget: Budget) -> Promise:
         """Return what the guarantee says besides its numbers."""
+
+
+def splits_of(recipe: Any) -> tuple[Split, ...]:
+    """Return the kinds of federations that a recipe serves, the usual one first."""
+    found: tuple[Split, ...] = getattr(recipe, "splits", (recipe.split,))
+    return found
 
 
 def shared_units(split: Split, unit: Unit) -> bool:

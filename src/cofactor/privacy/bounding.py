@@ -128,6 +128,16 @@ def whole_sum(
     return Bounded(value=kept.sum(axis=0), bound=_bound(limit, norm, unit, adjacency))
 
 
+def stated(
+    total: NDArray[np.int64], *, limit: float, unit: Unit, adjacency: Adjacency = "empty"
+) -> Bounded:
+    """State the bound of a sum of whole numbers to which each unit added at most `limit`, in l2.
+
+    For those who have enforced that themselves.
+    """
+    return Bounded(value=total, bound=_bound(limit, "l2", unit, adjacency))
+
+
 def categories(values: ArrayLike, *, choices: int, unit: Unit = "user") -> Bounded:
     """Check answers numbered from 0 to choices - 1, each the answer of another unit.
 

@@ -68,7 +68,7 @@ def clipped_sum(
         )
     step = math.ldexp(1.0, math.frexp(limit)[1] - STEP_BITS)
     total = np.zeros((place_count, table.shape[1]), np.int64)
-    rows_of = _checked_places(places, len(table), place_count)
+    rows_of = checked_places(places, len(table), place_count)
     _add_clipped(table, groups, rows_of, limit * (1 - MARGIN), step, norm == "l1", total)
     return total.astype(np.float64) * step
 
@@ -147,7 +147,8 @@ def checked_groups(ptr: ArrayLike, count: int | None = None) -> Offsets:
     return found
 
 
-def _checked_places(places: ArrayLike, count: int, place_count: int) -> Offsets:
+def checked_places(places: ArrayLike, count: int, place_count: int) -> Offsets:
+    """Return for each of so many rows the row of a table that it is added to."""
     found = checked_whole("places", places, dimensions=1)
     if len(found) != count:
         raise ConfigError("places must name one row of the table for each of the rows.")

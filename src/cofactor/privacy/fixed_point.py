@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cofactor import chacha
+from cofactor.compiled import kernel
 from cofactor.config import fraction, not_negative, plain_numbers, positive, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy import bounding
@@ -20,7 +21,9 @@ from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import Adjacency, Unit
 from cofactor.privacy.clipping import (
     MARGIN,
+    checked_groups,
     checked_limit,
+    checked_places,
     checked_reals,
     checked_whole,
     checked_whole_limit,
@@ -123,6 +126,36 @@ class FixedPoint:
         rounded, most = self._rounded(values, limit, random, dimension)
         return bounding.whole_sum(rounded, limit=most, norm="l2", unit=unit, adjacency=adjacency)
 
+    def table(
+        self,
+        rows: ArrayLike,
+        ptr: ArrayLike,
+        places: ArrayLike,
+        *,
+        place_count: int,
+        limit: float,
+        random: Random,
+        adjacency: Adjacency = "empty",
+    ) -> Bounded:
+        """Add rows of users to a table of whole numbers, and bound all that a user adds to it.
+
+        User g has rows ptr[g] to ptr[g + 1]; each is added to row `places[...]` of `place_count` rows. What a
+        user adds is shortened to `limit`, rounded, and shortened again to `whole_limit(limit, table size)`.
+        """
+        if self.rotation is not None:
+            raise ConfigError("a table is not rotated. Leave rotation out.")
+        reals = checked_reals("rows", rows, dimensions=2).astype(np.float64)
+        groups, width = checked_groups(ptr, len(reals)), reals.shape[1]
+        rows_of = checked_places(places, len(reals), place_count)
+        most = self.whole_limit(limit, place_count * width)
+        if (len(groups) - 1) * float(most) >= 2**62:
+            raise ConfigError(f"a sum of {len(groups) - 1:,} users does not fit 63 bits. Use a coarser grid.")
+        words = _words(reals.size, random).reshape(reals.shape)
+        total = np.zeros((place_count, width), np.int64)
+        longest = checked_limit("limit", limit) * (1 - MARGIN)
+        add_rounded(reals, groups, rows_of, words, longest, self.step, float(most), total)
+        return bounding.stated(total, limit=most, unit="user", adjacency=adjacency)
+
     def decoded(self, total: ArrayLike, dimension: int) -> Reals:
         """Return the real numbers that a row, a sum of rows, or rows of sums stand for."""
         numbers = np.asarray(checked_whole("total", total).astype(np.float64) * self.step)
@@ -156,11 +189,65 @@ class FixedPoint:
 
 def rounded_by_chance(values: Reals, random: Random) -> Integers:
     """Round each number down or up, so that it is right on average (to 2^-32); whole numbers stay."""
-    words = np.empty(values.size, np.uint32)
-    chacha.fill(words, random.new_key(), np.uint64(0), np.uint64(0), chacha.ROUNDS)
     below = np.floor(values)
-    up = words.reshape(values.shape) < (values - below) * 2.0**32
+    up = _words(values.size, random).reshape(values.shape) < (values - below) * 2.0**32
     return below.astype(np.int64) + up
+
+
+def _words(count: int, random: Random) -> NDArray[np.uint32]:
+    words = np.empty(count, np.uint32)
+    chacha.fill(words, random.new_key(), np.uint64(0), np.uint64(0), chacha.ROUNDS)
+    return words
+
+
+@kernel
+def add_rounded(
+    rows: Reals,
+    ptr: NDArray[np.int64],
+    places: NDArray[np.int64],
+    words: NDArray[np.uint32],
+    limit: float,
+    step: float,
+    most: float,
+    total: Integers,
+) -> None:
+    """Add what each group of rows contributes to a table, in whole steps that are rounded by chance.
+
+    A group's contribution is at most `limit` long before rounding, and at most `most` steps afterwards.
+    """
+    own = np.zeros(total.shape, np.float64)
+    is_touched, touched = np.zeros(len(total), np.bool_), np.empty(len(total), np.int64)
+    for group in range(ptr.size - 1):
+        count, squares = 0, 0.0
+        for at in range(ptr[group], ptr[group + 1]):
+            place = places[at]
+            if not is_touched[place]:
+                is_touched[place], touched[count] = True, place
+                count += 1
+            for k in range(rows.shape[1]):
+                own[place, k] += rows[at, k]
+        for at in range(count):
+            for k in range(rows.shape[1]):
+                squares += own[touched[at], k] ** 2
+        scale = min(1.0, limit / np.sqrt(max(squares, 1e-300))) / step
+        squares = 0.0
+        for at in range(count):
+            for k in range(rows.shape[1]):
+                exact = own[touched[at], k] * scale
+                below = np.floor(exact)
+                if words[ptr[group] + at, k] < (exact - below) * 2.0**32:
+                    below += 1.0
+                own[touched[at], k] = below
+                squares += below * below
+        # Sums of squares of whole numbers are exact below 2^53; beyond, the margin is wider than the error.
+        within = squares <= most * most * (1.0 if squares < 2.0**53 else 1.0 - 1e-6)
+        shrink = 1.0 if within else most * (1.0 - 1e-6) / np.sqrt(squares)
+        for at in range(count):
+            place = touched[at]
+            is_touched[place] = False
+            for k in range(rows.shape[1]):
+                total[place, k] += np.int64(own[place, k] * shrink)
+                own[place, k] = 0.0
 
 
 def largest_sum(

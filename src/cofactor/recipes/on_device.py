@@ -27,7 +27,7 @@ from cofactor.recipes.device_steps import bound_of
 from cofactor.recipes.on_device_halves import SUMS, DeviceCoordinator, DeviceGradients, DeviceParticipant
 from cofactor.recipes.shared_vectors import Finished, Shared
 from cofactor.recipes.steps import Steps, check_scale
-from cofactor.recipes.summing_mode import ONE_USER, check_sum, two_parties
+from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
 from cofactor.recipes.usual_steps import one_release
 
@@ -115,7 +115,7 @@ class OnDeviceMF:
             most_ratings=self.most_ratings or min(max(often, 1), _MOST_RATINGS),
             clipping=self.clipping or GradientClipping(limit=_LIMIT * (facts.scale.high / 5) ** 1.5),
             centre=self.centre or _BEGINNING * facts.scale.high,
-            aggregate=_playable(self.aggregate, facts),
+            aggregate=playable(self.aggregate, facts),
         )
         chosen = replace(chosen, grain=self.grain or chosen._grain(facts, budget))
         return replace(chosen, learning_rate=self.learning_rate or chosen._rate(facts, budget))
@@ -256,10 +256,3 @@ class OnDeviceMF:
     def _noises(self, facts: Facts) -> float:
         """Return how many times the noise that is promised an opened sum has, as a variance."""
         return facts.summed * own_share(self.aggregate, facts.summed)
-
-
-def _playable(aggregate: PlainSum | IdealSum | SecureSum, facts: Facts) -> PlainSum | IdealSum | SecureSum:
-    """Return how a sum is made: who plays all devices cannot hide anything from itself."""
-    if facts.cohort and isinstance(aggregate, SecureSum):
-        return IdealSum(dropout=aggregate.dropout, colluding=aggregate.colluding)
-    return aggregate

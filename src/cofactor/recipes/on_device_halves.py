@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.errors import RunError, TooFew
+from cofactor.errors import RunError
 from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.halves import Facts, Home, State, array_of
 from cofactor.federation.messages import Message
-from cofactor.privacy.mechanisms import Skellam
 from cofactor.randomness import Seeds
 from cofactor.recipes.device_steps import drawn, fitted_at_home, left_in, moved, summed
-from cofactor.recipes.local_steps import prepared, release_of
+from cofactor.recipes.local_steps import prepared
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.shared_vectors import Finished, Shared
 from cofactor.recipes.summed_steps import projected
-from cofactor.recipes.summing_mode import only_sums
+from cofactor.recipes.summing_mode import into_sum, only_sums
 
 if TYPE_CHECKING:
     from cofactor.recipes.on_device import OnDeviceMF
@@ -119,19 +118,7 @@ class DeviceParticipant:
         )
         # A device has drawn an item once at most.
         most = facts.user_count * grid.whole_limit(limit, items.shape[1])
-        release = release_of(self._home, SUMS)
-        if release is None:
-            self._check_enough(devices)
-            return door.unprotected(bounded.value, largest_sum=most)
-        assert isinstance(release.mechanism, Skellam)
-        return door.share(release.mechanism, bounded, what=SUMS, largest_sum=most, devices=devices)
-
-    def _check_enough(self, devices: int) -> None:
-        """Open nothing if too few are left, where there is no noise that would tell."""
-        facts = self._home.facts
-        layers = self._recipe.aggregate.layers(facts.summed)
-        if facts.cohort and layers is not None and devices < layers.fewest:
-            raise TooFew(f"{devices:,} devices are left, and {layers.fewest:,} must be.")
+        return into_sum(self._home, recipe, SUMS, bounded, largest_sum=most, devices=devices)
 
 
 class DeviceCoordinator:

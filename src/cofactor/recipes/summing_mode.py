@@ -1,18 +1,22 @@
-"""What `VerticalMF` and `HorizontalMF` do differently where only sums of answers are seen."""
+"""What recipes do differently where only sums of answers are seen."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+from numpy.typing import NDArray
+
 from cofactor.config import positive
-from cofactor.errors import ConfigError, Refused
-from cofactor.federation.halves import Facts
+from cofactor.errors import ConfigError, Refused, TooFew
+from cofactor.federation.halves import Facts, Home
+from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.guarantee import Assumption
-from cofactor.recipes.local_steps import MEAN
+from cofactor.privacy.mechanisms import Skellam
+from cofactor.recipes.local_steps import MEAN, release_of
 from cofactor.recipes.steps import Steps
 from cofactor.recipes.summed_steps import grain_for
-from cofactor.recipes.sums import AnySum, own_share
+from cofactor.recipes.sums import AnySum, IdealSum, SecureSum, own_share
 
 T = TypeVar("T")
 
@@ -46,6 +50,32 @@ def grain_of(recipe: Any, facts: Facts) -> float | None:
     return float(recipe.grain)
 
 
+def playable(aggregate: AnySum, facts: Facts) -> AnySum:
+    """Return how a sum is made: who plays all devices cannot hide anything from itself."""
+    if facts.cohort and isinstance(aggregate, SecureSum):
+        return IdealSum(dropout=aggregate.dropout, colluding=aggregate.colluding)
+    return aggregate
+
+
+def into_sum(
+    home: Home, recipe: Any, what: str, bounded: Bounded, *, largest_sum: int, devices: int
+) -> NDArray[Any]:
+    """Let whole numbers out into a sum, with this party's part of the noise if there is a budget.
+
+    Without one nothing is opened either if too few of a cohort's devices are left.
+    """
+    release = release_of(home, what)
+    if release is not None:
+        assert isinstance(release.mechanism, Skellam)
+        return home.door.share(
+            release.mechanism, bounded, what=what, largest_sum=largest_sum, devices=devices
+        )
+    layers = recipe.aggregate.layers(home.facts.summed)
+    if home.facts.cohort and layers is not None and devices < layers.fewest:
+        raise TooFew(f"{devices:,} devices are left, and {layers.fewest:,} must be.")
+    return home.door.unprotected(bounded.value, largest_sum=largest_sum)
+
+
 def noises(recipe: Any, facts: Facts) -> float:
     """Return how many times the noise of one party a sum of all parties has, as a variance."""
     parties = len(facts.parties)
@@ -59,7 +89,7 @@ def check_sum(recipe: Any) -> None:
         raise ConfigError(
             f"aggregate must be PlainSum(), SecureSum() or IdealSum(), got {recipe.aggregate!r}."
         )
-    positive(grain=recipe.grain)
+    positive(grain=getattr(recipe, "grain", None))
 
 
 def with_grain(recipe: T, steps: Steps, facts: Facts, noise: float, *, both: bool) -> T:

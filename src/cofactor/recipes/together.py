@@ -16,7 +16,7 @@ from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
 from cofactor.federation.door import release_of
 from cofactor.federation.drive import Session, drive, farewell
 from cofactor.federation.federation import Federation
-from cofactor.federation.halves import Facts, Recipe, shared_units
+from cofactor.federation.halves import Facts, Recipe, shared_units, splits_of
 from cofactor.federation.host import Host
 from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
 from cofactor.federation.session import alone_in, begun, tell, terms_of, told_before
@@ -140,8 +140,9 @@ def _check(recipe: Recipe, federation: Federation, budget: Budget | None) -> Non
         raise ConfigError(
             f"{name} trains a Federation. Make one with Federation.{recipe.split.replace('-', '_')}(parties)."
         )
-    if federation.kind != recipe.split:
-        raise ConfigError(f"{name} is for {recipe.split} federations, and this one is {federation.kind}.")
+    if federation.kind not in splits_of(recipe):
+        words = " and ".join(splits_of(recipe))
+        raise ConfigError(f"{name} is for {words} federations, and this one is {federation.kind}.")
     if budget is not None and not isinstance(budget, Budget):
         raise ConfigError(f"budget must be a Budget, got {budget!r}.")
     # That a device holds nothing is nobody's business; a party without ratings has only been misnamed.

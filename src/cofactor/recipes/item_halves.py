@@ -1,0 +1,256 @@
+"""The two halves of `SharedBiases` and `SecureALS`: sums about items, a few times, and all else at home."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.data.grouping import Grouped
+from cofactor.errors import RunError
+from cofactor.factors.choosing import Choice
+from cofactor.factors.model import Factors, HomeFit, seen_in
+from cofactor.federation.door import COORDINATOR
+from cofactor.federation.halves import Facts, Home, State, array_of
+from cofactor.federation.messages import Message
+from cofactor.privacy.bounding import Bounded
+from cofactor.recipes.device_steps import left_in
+from cofactor.recipes.item_beliefs import (
+    Beliefs,
+    Told,
+    told_of,
+    with_items,
+    with_spread,
+    with_users,
+)
+from cofactor.recipes.item_letters import (
+    SPREAD_SUMS,
+    USER_SUMS,
+    ItemAndSpreadSums,
+    ItemsFinal,
+    ItemsKnown,
+    ItemSums,
+    UsersAsked,
+    UserSums,
+    item_sums_of,
+)
+from cofactor.recipes.item_sums import Known, summed, told_in
+from cofactor.recipes.summing_mode import into_sum, only_sums
+
+if TYPE_CHECKING:
+    from cofactor.recipes.shared_biases import SharedBiases
+
+Reals = NDArray[np.float64]
+
+_UNKNOWN = 0.3
+"""Part of its uncertainty that is added to a count before its logarithm is taken."""
+
+
+def features_of(facts: Facts) -> Reals:
+    """Return public numbers about items, without any if none were declared."""
+    if facts.public_items is None:
+        return np.zeros((facts.item_count, 0))
+    return facts.public_items.rows(facts.catalogue).astype(np.float64)
+
+
+class Units:
+    """Ratings in units of a scale from 1 to 5, less its middle."""
+
+    def __init__(self, facts: Facts) -> None:
+        """Read the scale off what is public."""
+        self.middle = (facts.scale.low + facts.scale.high) / 2
+        self.size = (facts.scale.high - facts.scale.low) / 4
+
+    def inward(self, ratings: Grouped) -> Grouped:
+        """Return ratings in these units."""
+        values = np.clip((ratings.values.astype(np.float64) - self.middle) / self.size, -2.0, 2.0)
+        return Grouped(ratings.ptr, ratings.index, values.astype(np.float32))
+
+
+class ItemParticipant:
+    """One device, a party of many users, or a cohort of devices: tastes never leave it."""
+
+    def __init__(self, recipe: "SharedBiases", home: Home) -> None:
+        """Bring ratings to the usual units."""
+        self._recipe, self._home = recipe, home
+        self._ratings = Units(home.facts).inward(home.party.ratings.by_user)
+        self._features = features_of(home.facts)
+
+    def handle(self, round: int, message: Message) -> Message:
+        """Add up what the party's users tell."""
+        left = left_in(round, self._home)
+        ratings = self._ratings.keep(np.repeat(left, self._ratings.sizes))
+        if isinstance(message, UsersAsked):
+            return UserSums(sums=self._out(USER_SUMS, self._users(ratings), left))
+        if isinstance(message, ItemsKnown) and 2 <= round <= 1 + len(self._recipe.rounds):
+            return self._items(round - 2, message, ratings, left)
+        raise RunError(f"{self._home.party.name}: did not expect {type(message).__name__} here.")
+
+    def finish(self, message: Message) -> Factors:
+        """Fit users to all of their ratings."""
+        known, ratings = Known.of(message, self._features, self._home.facts), self._home.party.ratings
+        tastes = known.fit(self._ratings).tastes @ known.root.T
+        return model_of(
+            self._home.facts, message, known, self._features, ratings.user_ids, tastes, seen_in(ratings)
+        )
+
+    def state(self) -> State:
+        """Return nothing: all that there is to know comes with each question."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+
+    def _users(self, ratings: Grouped) -> Bounded:
+        """Return 1 for each user with ratings, and the user's mean on a scale from -1 to 1."""
+        sizes = ratings.sizes
+        totals = np.bincount(ratings.members(), ratings.values, minlength=len(sizes))
+        rows = np.column_stack([sizes > 0, totals / (2.0 * np.maximum(sizes, 1))])
+        grid = self._recipe.grid(USER_SUMS, self._home.facts)
+        return grid.total(rows, limit=math.sqrt(2), random=self._home.door.random, unit="user")
+
+    def _items(self, step: int, message: Message, ratings: Grouped, left: NDArray[np.bool_]) -> Message:
+        recipe, facts = self._recipe, self._home.facts
+        plan, what = recipe.rounds[step], item_sums_of(step + 1)
+        found = summed(
+            ratings,
+            Known.of(message, self._features, facts),
+            told_in(message, self._features.shape[1] + 3, plan.factors),
+            count_weight=plan.count_weight,
+            items=recipe.grid(what, facts),
+            spread=recipe.grid(SPREAD_SUMS, facts) if plan.spread_share else None,
+            random=self._home.door.random,
+        )
+        items = self._out(what, found.items, left)
+        if found.spread is None:
+            return ItemSums(items=items)
+        return ItemAndSpreadSums(items=items, spread=self._out(SPREAD_SUMS, found.spread, left))
+
+    def _out(self, what: str, bounded: Bounded, left: NDArray[np.bool_]) -> NDArray[np.int64]:
+        most = self._home.facts.user_count * math.ceil(bounded.bound.size)
+        return into_sum(self._home, self._recipe, what, bounded, largest_sum=most, devices=int(left.sum()))
+
+
+class ItemCoordinator:
+    """Makes the best of noisy sums."""
+
+    def __init__(self, recipe: "SharedBiases", facts: Facts) -> None:
+        """Begin with what public features tell."""
+        self._recipe, self._facts = recipe, facts
+        self._features = features_of(facts)
+        self._beliefs = Beliefs.beginning(self._features)
+
+    @property
+    def rounds(self) -> int:
+        """One about users, the others about items."""
+        return 1 + len(self._recipe.rounds)
+
+    def ask(self, round: int) -> Message:
+        """Ask about users, then about items."""
+        if round == 1:
+            return UsersAsked()
+        return ItemsKnown(**self._known(self._told(round)))
+
+    def sums(self, round: int) -> bool:  # noqa: ARG002 (the same in all rounds)
+        """Only sums are wanted, unless every party adds all of the noise."""
+        return only_sums(self._recipe, self._facts)
+
+    def take(self, round: int, replies: Mapping[str, Message]) -> None:
+        """Take in sums; without answers everything stays as it was."""
+        if not replies:
+            return
+        if round == 1:
+            sums, noise = self._total(replies, USER_SUMS, "sums", (2,))
+            self._beliefs = with_users(self._beliefs, sums, noise, self._facts.user_count)
+            return
+        step = self._recipe.rounds[round - 2]
+        told = self._told(round)
+        shape = (self._facts.item_count, 2 + step.factors)
+        sums, noise = self._total(replies, item_sums_of(round - 1), "items", shape)
+        self._beliefs = with_items(self._beliefs, sums, noise, step.count_weight, told)
+        if step.spread_share:
+            width = len(self._beliefs.covariance)
+            spread, _ = self._total(replies, SPREAD_SUMS, "spread", (width * (width + 1) // 2,))
+            self._beliefs = with_spread(self._beliefs, spread)
+
+    def last(self) -> Message:
+        """Return all that is known."""
+        beliefs = self._beliefs
+        counts = np.column_stack([beliefs.counts, np.sqrt(beliefs.count_variance)])
+        return ItemsFinal(**self._known(told_of(beliefs, 0)), counts=counts)
+
+    def published(self) -> Factors:
+        """Return a model of items; users who bring their own ratings can be folded in."""
+        last = self.last()
+        known = Known.of(last, self._features, self._facts)
+        nobody = np.zeros((0, known.columns.shape[1]))
+        return model_of(self._facts, last, known, self._features, self._facts.catalogue[:0], nobody, None)
+
+    def state(self) -> State:
+        """Return what is known."""
+        return self._beliefs.arrays()
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        self._beliefs = Beliefs.from_arrays(dict(state))
+
+    def _told(self, round: int) -> Told:
+        return told_of(self._beliefs, self._recipe.rounds[round - 2].factors)
+
+    def _known(self, told: Told) -> dict[str, Any]:
+        beliefs = self._beliefs
+        columns = 1 + self._features.shape[1]
+        plain = beliefs.columns - beliefs.factors @ beliefs.directions.T
+        return {
+            "mean": np.array(beliefs.mean),
+            "bias": beliefs.bias,
+            "variance": beliefs.uncertainty,
+            "learned": np.ascontiguousarray(plain[:, columns:]),
+            "importance": beliefs.importance,
+            "covariance": beliefs.covariance,
+            "factors": beliefs.factors,
+            "directions": beliefs.directions,
+            "told": told.directions,
+            "reliability": told.reliability,
+        }
+
+    def _total(
+        self, replies: Mapping[str, Message], what: str, name: str, shape: tuple[int, ...]
+    ) -> tuple[Reals, float]:
+        """Return a sum over all users, and the deviation of its noise."""
+        recipe, facts = self._recipe, self._facts
+        total = sum((array_of(reply, name, shape, who) for who, reply in replies.items()), np.zeros(shape))
+        return np.asarray(total * recipe.grid(what, facts).step), recipe.noise_of(what, facts)
+
+
+def model_of(
+    facts: Facts,
+    message: Message,
+    known: Known,
+    features: Reals,
+    user_ids: Any,
+    tastes: Reals,
+    seen: Any,
+) -> Factors:
+    """Return what is known as a model, with users' tastes."""
+    units = Units(facts)
+    counts = array_of(message, "counts", (facts.item_count, 2), COORDINATOR)
+    logs = np.log(np.maximum(counts[:, 0], 0) + _UNKNOWN * np.maximum(counts[:, 1], 1e-3))
+    precision: Reals = np.asarray(np.linalg.inv(known.root @ known.root.T) / units.size**2, np.float64)
+    return Factors(
+        user_ids=user_ids,
+        item_ids=facts.catalogue,
+        mean=float(units.middle),
+        user_bias=(units.size * tastes[:, 0]).astype(np.float32),
+        item_bias=(units.size * known.expected).astype(np.float32),
+        user_vectors=(units.size * tastes[:, 1:]).astype(np.float32),
+        item_vectors=known.plain[:, 1:].astype(np.float32),
+        scale=facts.scale,
+        seen=seen,
+        home=HomeFit(precision, known.weights / units.size**2, calibrated=True),
+        choice=Choice(
+            log_counts=logs.astype(np.float32),
+            columns=np.column_stack([features, logs]).astype(np.float32),
+        ),
+    )

@@ -1,0 +1,83 @@
+"""The messages of `SharedBiases` and `SecureALS`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.federation.messages import Message
+
+Array = NDArray[Any]
+Integers = NDArray[np.int64]
+
+USER_SUMS = "number of users and their mean"
+SPREAD_SUMS = "how users' tastes spread"
+"""Releases, as ledgers and plans name them."""
+
+
+def item_sums_of(round: int) -> str:
+    """Return the name of the release about items in a round of them, counted from 1."""
+    return f"sums about items {round}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UsersAsked(Message):
+    """The coordinator asks how many users there are, and how high they rate."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UserSums(Message):
+    """Sums over users, in whole grains."""
+
+    sums: Integers
+    """1 for each user with ratings, and the user's mean."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ItemsKnown(Message):
+    """What everybody knows of items by now, in units of a scale from 1 to 5; made from noisy sums only."""
+
+    mean: Array
+    """One number."""
+    bias: Array
+    """How much higher an item is rated: a number for each."""
+    variance: Array
+    """How uncertain that is."""
+    learned: Array
+    """Two columns on which users have slopes: log popularity, and bias."""
+    importance: Array
+    """How much an item counts in a user's message, before that is normalised."""
+    covariance: Array
+    """Of users' tastes."""
+    factors: Array
+    """What is known of each item along `directions`, beyond its columns."""
+    directions: Array
+    """Of tastes: a column for each factor."""
+    told: Array
+    """In which directions tastes are told next: a column for each."""
+    reliability: Array
+    """How well tastes along these show in ratings: between 0 and 1."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ItemsFinal(ItemsKnown):
+    """The same at the end, with how often items are rated."""
+
+    counts: Array
+    """Two columns: about how many ratings an item has, in units of their own, and how uncertain that is."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ItemSums(Message):
+    """Sums over users for each item, in whole grains: counts, residuals, and residuals times tastes."""
+
+    items: Integers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ItemAndSpreadSums(Message):
+    """The same, and how tastes spread beyond what was thought."""
+
+    items: Integers
+    spread: Integers

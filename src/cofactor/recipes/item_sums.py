@@ -1,0 +1,151 @@
+"""What users add to the sums about items: one message each, of length 1, whatever they have rated.
+
+All ratings of a user go into the message. It is normalised to length 1 as a whole, so that no constant limits
+it and users whose ratings are hard to predict count for less; then it is rounded to whole grains and, should
+rounding have lengthened it, shortened once more.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.data.grouping import Grouped
+from cofactor.federation.door import COORDINATOR
+from cofactor.federation.halves import Facts, array_of
+from cofactor.federation.messages import Message
+from cofactor.privacy.bounding import Bounded, stated
+from cofactor.privacy.fixed_point import FixedPoint
+from cofactor.randomness import Random
+from cofactor.recipes.home_ridge import Fitted, fitted, taste_root
+from cofactor.recipes.item_beliefs import RATING_VARIANCE, Told
+
+Reals = NDArray[np.float64]
+
+SPREAD_LIMIT = 8.0
+"""How far a user's taste may spread beyond what was thought, as a Frobenius norm."""
+_LARGEST_COLUMN, _LARGEST_BIAS, _LARGEST_VARIANCE = 30.0, 10.0, 10.0
+_USERS = 2048
+"""Users that are worked on at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What the coordinator told about items, brought to where nothing can go wrong with it."""
+
+    expected: Reals
+    """Of each item, what everybody's rating of it is taken to be."""
+    columns: Reals
+    """In coordinates in which tastes have unit covariance."""
+    weights: Reals
+    importance: Reals
+    root: Reals
+    """By which a taste is multiplied to be in the columns' own coordinates."""
+    plain: Reals
+    """The columns in their own coordinates."""
+
+    @classmethod
+    def of(cls, message: Message, features: Reals, facts: Facts) -> "Known":
+        """Read a message; whatever it holds, it becomes numbers that no fit can fail on."""
+        items, width = facts.item_count, features.shape[1] + 3
+        factors = message.arrays["factors"].shape[-1] if "factors" in message.arrays else 0
+        mean = np.clip(array_of(message, "mean", (), COORDINATOR), -2.0, 2.0)
+        bias = np.clip(array_of(message, "bias", (items,), COORDINATOR), -_LARGEST_BIAS, _LARGEST_BIAS)
+        variance = np.clip(array_of(message, "variance", (items,), COORDINATOR), 0.0, _LARGEST_VARIANCE)
+        learned = array_of(message, "learned", (items, 2), COORDINATOR)
+        moved = array_of(message, "factors", (items, factors), COORDINATOR)
+        directions = array_of(message, "directions", (width, factors), COORDINATOR)
+        columns = np.column_stack([np.ones(items), features - features.mean(axis=0), learned])
+        columns = np.clip(columns + moved @ directions.T, -_LARGEST_COLUMN, _LARGEST_COLUMN)
+        root = taste_root(array_of(message, "covariance", (width, width), COORDINATOR))
+        importance = array_of(message, "importance", (items,), COORDINATOR)
+        return cls(
+            expected=mean + bias,
+            columns=np.ascontiguousarray(columns @ root),
+            weights=1.0 / (RATING_VARIANCE + variance),
+            importance=np.clip(importance, 1e-6, 1e6),
+            root=root,
+            plain=columns,
+        )
+
+    def fit(self, ratings: Grouped, directions: Reals | None = None, *, spreads: bool = False) -> Fitted:
+        """Fit users to their ratings, which are in units of a scale from 1 to 5, less its middle."""
+        targets = ratings.values - self.expected[ratings.index]
+        ways = None if directions is None else self.root.T @ directions
+        return fitted(ratings.ptr, ratings.index, targets, self.columns, self.weights, ways, spreads=spreads)
+
+
+def told_in(message: Message, width: int, factors: int) -> Told:
+    """Read in which directions tastes are to be told: as many as were planned."""
+    directions = array_of(message, "told", (width, factors), COORDINATOR)
+    reliability = array_of(message, "reliability", (factors,), COORDINATOR)
+    return Told(np.clip(directions, -1e6, 1e6), np.clip(reliability, 0.0, 1.0))
+
+
+def messages(ratings: Grouped, known: Known, fit: Fitted, count_weight: float, told: Told) -> Reals:
+    """Return a row for each rating; all rows of a user together have length 1.
+
+    A rating with weight w and residual e tells alpha w, w e and, along each direction, gamma w e t, where t
+    is the user's taste. A user for whom that is no number tells nothing.
+    """
+    owners = ratings.members()
+    tastes = _shortened(fit.told, told.longest) * told.weight
+    importance = known.importance[ratings.index]
+    rows = np.column_stack(
+        [np.full(len(owners), count_weight), fit.residuals, fit.residuals[:, None] * tastes]
+    )
+    rows *= importance[:, None]
+    lengths = np.sqrt(np.bincount(owners, np.square(rows).sum(axis=1), minlength=len(ratings.ptr) - 1))
+    usable = np.isfinite(lengths) & (lengths > 0)
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=usable)
+    return np.asarray(np.where(usable[owners, None], rows, 0.0) * scale[owners, None])
+
+
+def _shortened(tastes: Reals, longest: float) -> Reals:
+    lengths = np.sqrt(np.square(tastes).sum(axis=1, keepdims=True))
+    return np.asarray(tastes * np.minimum(1.0, longest / np.maximum(lengths, 1e-12)))
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """What all users of a party add up to."""
+
+    items: Bounded
+    spread: Bounded | None
+
+
+def summed(
+    ratings: Grouped,
+    known: Known,
+    told: Told,
+    *,
+    count_weight: float,
+    items: FixedPoint,
+    spread: FixedPoint | None,
+    random: Random,
+) -> Summed:
+    """Add up the messages of all users, and how their tastes spread if there is a grid for that."""
+    count, width = len(known.expected), known.columns.shape[1]
+    columns = 2 + told.directions.shape[1]
+    table, spreads = np.zeros((count, columns), np.int64), np.zeros(width * (width + 1) // 2, np.int64)
+    for part in _parts(ratings):
+        fit = known.fit(part, told.directions, spreads=spread is not None)
+        rows = messages(part, known, fit, count_weight, told)
+        added = items.table(rows, part.ptr, part.index, place_count=count, limit=1.0, random=random)
+        table += added.value
+        if spread is not None:
+            own = np.where(np.isfinite(fit.spreads).all(axis=1, keepdims=True), fit.spreads, 0.0)
+            spreads += spread.total(own, limit=SPREAD_LIMIT, random=random, unit="user").value
+    most = items.whole_limit(1.0, table.size)
+    if spread is None:
+        return Summed(stated(table, limit=most, unit="user"), None)
+    limit = spread.whole_limit(SPREAD_LIMIT, spreads.size)
+    return Summed(stated(table, limit=most, unit="user"), stated(spreads, limit=limit, unit="user"))
+
+
+def _parts(ratings: Grouped) -> Iterator[Grouped]:
+    """Return the users in portions, so that what they need fits into memory."""
+    count = len(ratings.ptr) - 1
+    for begin in range(0, count, _USERS):
+        yield ratings.window(begin, min(begin + _USERS, count))

@@ -1,0 +1,213 @@
+"""`SharedBiases`: a few sums about items, with noise, and everything else at home.
+
+Users tell how many they are and how high they rate, and then, in a few rounds, which items they have rated
+and how far their ratings lie from what is expected. Each message has length 1 as a whole. Item biases follow
+from these sums, with popularity and public features where sums tell little; users' slopes on them are fitted
+at home, and cost no privacy.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+from cofactor.config import plain_numbers, positive
+from cofactor.data.public_items import PublicItems, public_items_line
+from cofactor.errors import ConfigError, Refused, RunError
+from cofactor.federation.door import OVERFLOW
+from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.messages import Message
+from cofactor.privacy.budget import Budget, Unit
+from cofactor.privacy.calibrate import calibrated
+from cofactor.privacy.events import Bound
+from cofactor.privacy.fixed_point import FixedPoint
+from cofactor.privacy.mechanisms import Skellam
+from cofactor.privacy.schedule import Release, Schedule
+from cofactor.recipes.item_halves import ItemCoordinator, ItemParticipant
+from cofactor.recipes.item_letters import (
+    SPREAD_SUMS,
+    USER_SUMS,
+    ItemAndSpreadSums,
+    ItemsFinal,
+    ItemsKnown,
+    ItemSums,
+    UsersAsked,
+    UserSums,
+    item_sums_of,
+)
+from cofactor.recipes.item_rounds import ItemRound, usual_rounds
+from cofactor.recipes.item_sums import SPREAD_LIMIT
+from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
+from cofactor.recipes.usual_steps import one_release
+
+_RATING = (
+    "{name} cannot protect single ratings: a user's residuals depend on all of the user's ratings, so one "
+    'rating changes the whole message. Protect users: unit "user".'
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedBiases:
+    """Item biases from noisy sums; users' slopes on popularity, bias and public features at home.
+
+    What is left out is chosen when the federation is known, from public numbers only.
+    """
+
+    split: ClassVar[Split] = "on-device"
+    splits: ClassVar[tuple[Split, ...]] = ("on-device", "horizontal")
+    units: ClassVar[tuple[Unit, ...]] = ("user",)
+    messages: ClassVar[tuple[type[Message], ...]] = (
+        UsersAsked,
+        UserSums,
+        ItemsKnown,
+        ItemSums,
+        ItemAndSpreadSums,
+        ItemsFinal,
+    )
+
+    rounds: tuple[ItemRound, ...] = ()
+    """What is asked about items, round by round; chosen from public numbers if empty."""
+    user_share: float = 0.01
+    """Budget for the number of users and their mean, relative to those of the rounds."""
+    public_items: PublicItems | None = None
+    """Public numbers about items, declared beforehand."""
+    aggregate: PlainSum | IdealSum | SecureSum = field(
+        default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1)
+    )
+    """How messages are added up, how many devices may drop out, and how many may collude."""
+    noise: float | None = None
+    """Noise of a release that has a share of 1, which follows from the budget."""
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
+        positive(noise=self.noise or 1.0, user_share=self.user_share)
+        check_sum(self)
+        if not all(isinstance(each, ItemRound) for each in self.rounds):
+            raise ConfigError("rounds are ItemRound(share=..., count_weight=...), one behind the other.")
+        if not isinstance(self.public_items, PublicItems | None):
+            raise ConfigError("public_items must be PublicItems, such as PublicItems.of_table(table).")
+
+    def settled(self, facts: Facts, budget: Budget | None) -> Self:
+        """Return the recipe with all choices made, from public numbers only."""
+        if budget is not None and budget.unit != "user":
+            raise Refused(_RATING.format(name=type(self).__name__))
+        chosen = replace(
+            self,
+            aggregate=playable(self.aggregate, facts),
+            public_items=facts.public_items,
+            noise=0.0 if budget is None else one_release(budget, facts),
+        )
+        assert chosen.noise is not None
+        rounds = self.rounds or self._usual(chosen.noise * math.sqrt(chosen._noises(facts)), facts)
+        shares = self.user_share + sum(each.share + each.spread_share for each in rounds)
+        chosen = replace(chosen, rounds=rounds, noise=chosen.noise * math.sqrt(shares))
+        if budget is None:
+            return chosen
+        made = calibrated(chosen.schedule(facts, "user", facts.parties[0]), budget).releases[0]
+        assert isinstance(made.mechanism, Skellam)
+        return replace(chosen, noise=made.mechanism.noise_multiplier * math.sqrt(self.user_share))
+
+    def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:  # noqa: ARG002 (all send the same)
+        """Return everything that a party will release; noise is relative."""
+        spreads = sum(each.spread_share > 0 for each in self.rounds)
+        releases = [self._release(USER_SUMS, facts)]
+        releases += [self._release(item_sums_of(at + 1), facts) for at in range(len(self.rounds))]
+        if spreads:
+            releases += [replace(self._release(SPREAD_SUMS, facts), rounds=spreads)]
+        return Schedule(
+            releases=tuple(releases),
+            rounds=1 + len(self.rounds),
+            parties=len(facts.parties),
+            users=facts.user_count,
+        )
+
+    def participant(self, home: Home) -> ItemParticipant:
+        """Return the half of a device, a party, or a cohort of devices."""
+        return ItemParticipant(self, home)
+
+    def coordinator(self, facts: Facts, seed: int) -> ItemCoordinator:  # noqa: ARG002 (nothing is by chance)
+        """Return the coordinator's half."""
+        return ItemCoordinator(self, facts)
+
+    def promise(self, facts: Facts, budget: Budget) -> Promise:
+        """Return what the guarantee says besides its numbers."""
+        own = own_share(self.aggregate, facts.summed)
+        names = [each.what for each in self.schedule(facts, budget.unit, facts.parties[0]).releases]
+        return Promise(
+            against=("the coordinator", "the other parties", "everyone who sees what is known of items"),
+            covers=(
+                "What is known of items, in every round and at the end: how often and how high they are "
+                "rated, and what their popularity and features mean to users.",
+                "How many users have ratings, and their mean: released with noise, too.",
+            ),
+            does_not_cover=(
+                "Which items there are, about how many ratings a user has, who takes part, and who answers "
+                "in which round: public.",
+                *(() if facts.public_items is None else (public_items_line(facts.public_items),)),
+                "What a device or a party shows to its own users: made from raw ratings, it stays there.",
+                ONE_USER,
+            ),
+            warnings=two_parties(facts),
+            assumptions=self.aggregate.assumptions(facts.summed),
+            why_not=self.aggregate.why_not(facts.summed),
+            shared={} if facts.cohort else dict.fromkeys(names, own),
+        )
+
+    def grid(self, what: str, facts: Facts) -> FixedPoint:
+        """Return how the numbers of a release become whole ones. When settled."""
+        if self.noise is None:
+            raise RunError(f"{type(self).__name__} is not settled: noise is still open.")
+        noise = self.noise / math.sqrt(self._share(what)) * math.sqrt(self._noises(facts))
+        return FixedPoint.fitting(
+            limit=self._limit(what),
+            dimension=self._dimension(what, facts),
+            noise_multiplier=max(1.1 * noise, 1.0),
+        )
+
+    def noise_of(self, what: str, facts: Facts) -> float:
+        """Return the deviation of the noise of a sum over all users. When settled."""
+        grid, assumed = self.grid(what, facts), self.noise or 0.0
+        limit = grid.whole_limit(self._limit(what), self._dimension(what, facts)) * grid.step
+        return limit * assumed * math.sqrt(self._noises(facts) / self._share(what))
+
+    def _usual(self, noise: float, facts: Facts) -> tuple[ItemRound, ...]:
+        return usual_rounds(noise, facts, features=facts.features, most_factors=0)
+
+    def _release(self, what: str, facts: Facts) -> Release:
+        """Return a release that is made once."""
+        dimension = self._dimension(what, facts)
+        most = self.grid(what, facts).whole_limit(self._limit(what), dimension)
+        return Release(
+            what=what,
+            mechanism=Skellam(noise_multiplier=self._share(what) ** -0.5),
+            bound=Bound(size=float(most), norm="l2", unit="user"),
+            dimension=dimension,
+            rounds=1,
+            slack=OVERFLOW,
+        )
+
+    def _share(self, what: str) -> float:
+        if what == USER_SUMS:
+            return self.user_share
+        if what == SPREAD_SUMS:
+            return next(each.spread_share for each in self.rounds if each.spread_share)
+        return self._round(what).share
+
+    def _limit(self, what: str) -> float:
+        """Return how long the message of one user may be."""
+        return {USER_SUMS: math.sqrt(2), SPREAD_SUMS: SPREAD_LIMIT}.get(what, 1.0)
+
+    def _dimension(self, what: str, facts: Facts) -> int:
+        width = facts.features + 3
+        if what == USER_SUMS:
+            return 2
+        if what == SPREAD_SUMS:
+            return width * (width + 1) // 2
+        return facts.item_count * (2 + self._round(what).factors)
+
+    def _round(self, what: str) -> ItemRound:
+        return next(each for at, each in enumerate(self.rounds) if item_sums_of(at + 1) == what)
+
+    def _noises(self, facts: Facts) -> float:
+        """Return how many times the noise that is promised an opened sum has, as a variance."""
+        return facts.summed * own_share(self.aggregate, facts.summed)

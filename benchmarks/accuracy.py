@@ -43,11 +43,12 @@ def errors(path: Path, model: object, with_features: bool) -> Iterator[tuple[flo
 
 
 def features(path: Path, ratings: cf.Ratings) -> np.ndarray:
+    from cofactor.data.public_items import PublicItems
     from cofactor.data.tables import side_tables
 
     table = side_tables(path)[1]
     assert table is not None, f"no table of items beside {path}"
-    return cf.prepare.movie_features(table, ratings.item_ids).matrix
+    return PublicItems.of_table(table).rows(ratings.item_ids)
 
 
 def main() -> None:

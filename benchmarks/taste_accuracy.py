@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import cofactor as cf
+from cofactor.data.public_items import PublicItems
 from cofactor.data.tables import Table, side_tables
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
@@ -40,11 +41,11 @@ def dealt(ratings: cf.Ratings, how: str, items: Table) -> dict[str, cf.Ratings]:
 
 
 def federation(ratings: cf.Ratings, how: str, items: Table, *, with_features: bool) -> Federation:
-    parties = []
-    for name, part in dealt(ratings, how, items).items():
-        features = cf.prepare.item_features(items, part.item_ids).matrix if with_features else None
-        parties.append(Party(name=name.replace("'", ""), ratings=part, features=features))
-    return Federation.vertical(parties, simulated=True)
+    parties = [
+        Party(name=name.replace("'", ""), ratings=part) for name, part in dealt(ratings, how, items).items()
+    ]
+    made = Federation.vertical(parties, simulated=True)
+    return made.with_public_items(PublicItems.of_table(items)) if with_features else made
 
 
 def errors(models: dict[str, cf.Factors], test: Federation) -> Errors:

@@ -98,7 +98,7 @@ def as_table(config: object) -> dict[str, Any]:
 
 def _as_value(value: object) -> object:
     if isinstance(value, tuple):
-        return [_as_value(each) for each in value]
+        return tuple(_as_value(each) for each in value)
     return as_table(value) if dataclasses.is_dataclass(value) else value
 
 
@@ -149,10 +149,11 @@ def _required(cls: type) -> list[str]:
 def _checked(hint: Any, value: object, where: str) -> object:
     """Accept a plain value only if its type fits the field; an integer serves where a float is meant."""
     allowed = _plain_types(hint)
-    if isinstance(value, list) and tuple in allowed:
+    if isinstance(value, list | tuple) and tuple in allowed:
         kinds = [each for choice in _choices(hint) for each in typing.get_args(choice) if _is_settings(each)]
         return tuple(
-            from_table(kinds[0], each, f"{where}[{at}]") if kinds else each for at, each in enumerate(value)
+            from_table(kinds[0], each, f"{where}[{at}]") if kinds and isinstance(each, Mapping) else each
+            for at, each in enumerate(value)
         )
     whole_for_float = float in allowed and int not in allowed and isinstance(value, int)
     fits = whole_for_float or isinstance(value, allowed)

@@ -1,5 +1,6 @@
 """`cofactor plan` as people and programs call it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -148,6 +149,32 @@ def test_recipe_refuses_what_would_make_a_schedule_by_hand(option: str, cofactor
 def test_all_refused_options_are_named_at_once(cofactor: Command) -> None:
     done = cofactor(*of_recipe(), "--steps", 2, "--rounds", 9)
     assert "Leave out --rounds, --steps, or --recipe." in done.err
+
+
+def test_public_items_are_part_of_a_recipes_plan(cofactor: Command, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("item,colour\n" + "".join(f"{k},c{k % 8}\n" for k in range(80)))
+    plain, public = (
+        cofactor(*of_recipe("vertical-taste"), "--json", *more).json["total_bytes"]
+        for more in ((), ("--public-items", table))
+    )
+    assert public > plain, "tastes are told in more directions"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([*of_recipe(), "--public-items", "auto"], "a plan reads no ratings"),
+        ([*of_recipe(), "--public-items", "nosuch.csv"], "no such file"),
+        ([*BASE, "--epsilon", 2, "--public-items", "table.csv"], "only a recipe can use them"),
+    ],
+)
+def test_public_items_that_a_plan_cannot_use_are_refused(
+    words: list[object], message: str, cofactor: Command
+) -> None:
+    done = cofactor(*words)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
 
 
 @pytest.mark.parametrize("missing", SIZES)

@@ -127,18 +127,49 @@ def test_setting_of_the_paper_can_be_had() -> None:
 
 
 def test_parties_get_public_features(folder: Path, cofactor: Command) -> None:
-    done = cofactor("train", *SERVICES, "-q", "--features", "--items", "table.csv", "--out", "run")
+    words = ("train", *SERVICES, "--public-items", "auto", "--items", "table.csv", "--out", "run")
+    done = cofactor(*words)
     assert done.code == 0, done.err
+    line = r"Item features from table.csv \(4 columns: sequel, genre \(3\); sha256 [0-9a-f]{12}\): public"
+    assert re.search(line, done.err)
+    assert re.search(line, done.out.replace("\n", " ")), "the guarantee lists them, too"
     assert read_facts("run")["recipe"]["directions"] > 2, "without features there are two at most"
     one = cofactor("recommend", "run", "--user", "u1", "--party", "books", "-n", 1, "--json").json
     assert one["recommendations"][0]["items"][0]["title"].startswith("Film ")
 
 
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("item,genre\n" + "".join(f"x{k},g{k % 2}\n" for k in range(12)), "none of the items of books"),
+        ("what,genre\n1,a\n2,b\n", "no column looks like the ids of the items: what, genre"),
+        ("item,average_rating\n1,2.5\n2,3\n", "may be reckoned from the ratings"),
+    ],
+)
+def test_public_items_that_cannot_be_used_are_refused_before_anything_is_released(
+    table: str, message: str, folder: Path, cofactor: Command
+) -> None:
+    (folder / "odd.csv").write_text(table)
+    done = cofactor("train", *SERVICES, "--public-items", "odd.csv", "--out", "run")
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert not list(folder.glob("*.ledger"))
+
+
+def test_recipe_without_use_for_public_items_says_so(folder: Path, cofactor: Command) -> None:
+    words = ("all.csv", "--split", "on-device", "--recipe", "local-reports", "--epsilon", "4")
+    done = cofactor("train", *words, "--public-items", "table.csv", "--test-fraction", 0.2, "--out", "run")
+    assert done.code == 0, done.err
+    assert "LocalReports makes no use of public items" in done.err
+    assert "personal_ridge" in read_facts("run")["scores"]
+    assert "by own ridge on public features" in done.out
+
+
 def test_pooled_yardstick_gets_the_features_too(folder: Path, cofactor: Command) -> None:
-    words = ("train", *SERVICES[:5], "--recipe", "pooled", "--features", "--items", "table.csv", "-q")
+    words = ("train", *SERVICES[:5], "--recipe", "pooled", "--public-items", "table.csv", "-q")
     done = cofactor(*words, "--model", "bayes", "--out", "run")
     assert done.code == 0, done.err
-    plain = cofactor(*words[:-4], "-q", "--model", "bayes", "--out", "plain")
+    plain = cofactor(*words[:-3], "-q", "--model", "bayes", "--out", "plain")
     assert plain.code == 0, plain.err
     one, other = Run.load("run").model, Run.load("plain").model
     assert one is not None

@@ -130,7 +130,11 @@ def test_tags_are_one_exactly_where_they_stand(cells: list[list[str]]) -> None:
 
 
 BAD_TABLES = [
-    ("a.csv", "thing,other\n1,2\n", "no column looks like the ids of the items. Name one with id=...: thing"),
+    (
+        "a.csv",
+        "thing,other\n1,2\n",
+        "no column looks like the ids of the items: thing, other. Call the right",
+    ),
     ("a.csv", "item_id,x\n1,2\n1,3\n", "rows 2 and 3: the id '1' occurs twice"),
     ("a.csv", "item_id,x\n1,2\n,3\n", "row 3: the id is missing"),
     ("a.csv", "item_id,x\n1,2\n2,3,4\n", "row 3: 3 fields where there are 2 columns"),

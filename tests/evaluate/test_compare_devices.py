@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cofactor.config import as_table
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.data.synthetic import Shape, make
 from cofactor.errors import ConfigError
@@ -52,6 +53,17 @@ def test_nothing_is_shown_that_a_device_could_not_have_but_the_pooled_model(foun
     assert list(found.scores) == ["user_mean", "stage_1", "private", "pooled"]
     assert found.parties == {}
     assert "parties" not in found.as_dict()["user_mean"]
+
+
+def test_with_public_items_devices_are_measured_against_their_own_ridge(parts: Parts, run: Run) -> None:
+    random = np.random.default_rng(2)
+    ids = parts[0].item_ids
+    public = PublicItems.of_numbers(ids, random.normal(size=(len(ids), 3)), source="a test")
+    found = compare(under_budget(run), *parts, public_items=public)
+    assert list(found.scores) == ["user_mean", "personal_ridge", "stage_1", "private", "pooled"]
+    assert found.joining is not None
+    assert found.joining.alone == pytest.approx(found.scores["personal_ridge"].as_dict()["mse"])
+    assert "by own ridge on public features" in found.sentences()[-1]
 
 
 def test_own_mean_is_that_of_the_users_ratings_and_of_nobody_elses(parts: Parts, found: Comparison) -> None:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from cofactor.data import partition
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings
 from cofactor.data.split import by_fraction
 from cofactor.data.synthetic import Shape, make
@@ -13,7 +14,7 @@ from cofactor.evaluate.bootstrap import Estimate
 from cofactor.evaluate.compare import Comparison, compare
 from cofactor.evaluate.joining import Joining, joining_of
 from cofactor.evaluate.rating_errors import errors
-from cofactor.factors.baselines import GlobalMean, UserItemBias, UserMean
+from cofactor.factors.baselines import GlobalMean, PersonalRidge, UserItemBias, UserMean
 from cofactor.factors.bayes import Bayes
 from cofactor.factors.model import Factors
 from cofactor.federation.federation import Federation
@@ -24,6 +25,7 @@ from cofactor.recipes.pooled import Pooled
 from cofactor.recipes.train import train
 
 MADE = make(Shape(users=90, items=60, ratings=3_000, minimum=10), seed=3)
+PUBLIC = PublicItems.of_numbers(np.arange(1, 61), MADE.item_features, source="made up")
 HOME = Bayes(factors=2, epochs=2, threads=1)
 NAMES = ["global_mean", "user_mean", "item_mean", "bias", "alone", "private", "pooled"]
 Parts = tuple[Federation, Federation]
@@ -125,13 +127,25 @@ def test_pooled_is_measured_as_one_model_of_all_ratings(parts: Parts, found: Com
 
 
 def test_pooled_uses_the_features_that_parties_have(parts: Parts) -> None:
-    training, test = (part.with_features(lambda ids: MADE.item_features[ids - 1]) for part in parts)
+    training, test = parts[0].with_public_items(PUBLIC), parts[1]
     pooled = training.pooled()
     # Pooled items of a vertical federation stand party by party.
     order = pooled.item_ids - 1
     model = HOME.fit(pooled, features=MADE.item_features[order], seed=0)
     found = compare(run_of(training), training, test).as_dict()
     assert found["pooled"]["mse"] == pytest.approx(errors(model, test.pooled()).mse.value, rel=1e-6)
+
+
+def test_public_items_bring_each_partys_users_own_ridge(parts: Parts) -> None:
+    training, test = parts[0].with_public_items(PUBLIC), parts[1]
+    found = compare(run_of(training), training, test)
+    said = compare(run_of(training), parts[0], test, public_items=PUBLIC)
+    assert found.as_dict() == said.as_dict()
+    party, held = training.parties[0], test.parties[0].ratings
+    assert party.features is not None
+    model = PersonalRidge().fit(party.ratings, features=party.features, scale=training.scale)
+    own = found.parties[party.name].scores["personal_ridge"]
+    assert own.mse.value == pytest.approx(errors(model, held).mse.value, rel=1e-6)
 
 
 def test_published_model_is_measured_where_it_knows_the_users() -> None:

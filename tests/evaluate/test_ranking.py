@@ -18,8 +18,12 @@ from cofactor.evaluate.ranking import (
     precision_at,
     ranking,
     recall_at,
+    released_popularity,
     top_lists,
 )
+from cofactor.factors.baselines import Popularity
+from cofactor.factors.choosing import Choice
+from cofactor.factors.model import Factors, seen_in
 from tests.evaluate.conftest import World
 
 K = 10
@@ -137,6 +141,34 @@ def test_training_items_are_left_out_even_if_the_model_does_not_know_them(world:
     lists = top_lists(world.model, world.train, 80)
     for user in range(0, 150, 10):
         assert not np.isin(lists[user], world.train.items[world.train.users == user]).any()
+
+
+def with_choice(world: World) -> Factors:
+    """Return the model with counts of the training ratings, and its item vectors as public columns."""
+    counts = world.train.by_item.sizes
+    return replace(world.model, choice=Choice.from_counts(counts, 0.5, world.model.item_vectors))
+
+
+def test_taste_of_measured_lists_is_fitted_to_training_ratings_alone(world: World) -> None:
+    model = with_choice(world)
+    found = top_lists(replace(model, seen=seen_in(world.test)), world.train, K)
+    wanted, _ = replace(model, seen=seen_in(world.train)).top_items(slice(None), K)
+    np.testing.assert_array_equal(found, wanted)
+    assert not np.array_equal(found, top_lists(world.model, world.train, K))
+
+
+def test_choice_does_not_change_the_order_of_tested_items(world: World) -> None:
+    plain = ranking(world.model, world.train, world.test, resamples=2)
+    chosen = ranking(with_choice(world), world.train, world.test, resamples=2)
+    assert chosen.ndcg_over_tested == plain.ndcg_over_tested
+    assert chosen.ndcg_over_unseen.value > plain.ndcg_over_unseen.value
+
+
+def test_counts_of_a_choice_alone_rank_by_popularity(world: World) -> None:
+    found = top_lists(released_popularity(with_choice(world)), world.train, K)
+    np.testing.assert_array_equal(found, top_lists(Popularity().fit(world.train), world.train, K))
+    with pytest.raises(DataError, match="no counts of its own"):
+        released_popularity(world.model)
 
 
 def test_predictions_that_differ_by_little_keep_their_order() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cofactor.data.files import read_ratings
-from cofactor.data.prepare import movie_features
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings
 from cofactor.data.split import by_fraction
 from cofactor.data.tables import side_tables
@@ -48,5 +48,5 @@ def test_genres_and_years_help_on_movielens_1m(real_data: Callable[[str], Path])
     path = real_data("ml-1m.zip")
     ratings, table = read_ratings(path), side_tables(path)[1]
     assert table is not None
-    known = movie_features(table, ratings.item_ids).matrix
+    known = PublicItems.of_table(table).rows(ratings.item_ids)
     assert mean_rmse(ratings, lambda train, seed: Bayes().fit(train, features=known, seed=seed)) <= 0.835

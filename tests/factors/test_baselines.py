@@ -7,7 +7,14 @@ import pytest
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.data.split import by_fraction
 from cofactor.errors import ConfigError, DataError
-from cofactor.factors.baselines import GlobalMean, ItemMean, Popularity, UserItemBias, UserMean
+from cofactor.factors.baselines import (
+    GlobalMean,
+    ItemMean,
+    PersonalRidge,
+    Popularity,
+    UserItemBias,
+    UserMean,
+)
 from cofactor.factors.model import Factors
 from cofactor.progress import Progress
 
@@ -54,6 +61,61 @@ def test_biases_solve_the_ridge_regression() -> None:
     penalty = np.diag([4.0] * 12 + [2.0] * 9)
     exact = np.linalg.solve(design.T @ design + penalty, design.T @ (ratings.values - ratings.mean))
     np.testing.assert_allclose(np.concatenate([model.user_bias, model.item_bias]), exact, atol=1e-5)
+
+
+FEATURES = np.array([[1, 0], [0, 1], [1, 3]], np.float32)
+
+
+def test_personal_ridge_solves_each_users_own_regression(ratings: Ratings) -> None:
+    model = PersonalRidge().fit(ratings, features=FEATURES, scale=Scale(1, 5))
+    x = np.column_stack([np.ones(3), FEATURES - FEATURES.mean(axis=0)])
+    penalty = np.diag([1.5, 15, 15])
+    for user, items, values in (("ann", [0, 1, 2], [5, 3, 4]), ("bob", [0, 1], [4, 2]), ("cyd", [0], [3])):
+        own, y = x[items], np.array(values) - 3.0
+        row = np.linalg.solve(own.T @ own + penalty, own.T @ y)
+        expected = np.clip(3 + x @ row, 1, 5)
+        np.testing.assert_allclose(model.predict(user, [10, 20, 30]), expected, atol=1e-6)
+
+
+def test_nobody_elses_ratings_change_a_personal_ridge(ratings: Ratings) -> None:
+    changed = Ratings.from_rows(
+        ratings.users,
+        ratings.items,
+        np.where(ratings.users == 0, ratings.values, 1.0),
+        user_ids=ratings.user_ids,
+        item_ids=ratings.item_ids,
+    )
+    first, second = (
+        PersonalRidge().fit(each, features=FEATURES, scale=Scale(1, 5)) for each in (ratings, changed)
+    )
+    np.testing.assert_array_equal(first.predict("ann", [10, 20, 30]), second.predict("ann", [10, 20, 30]))
+
+
+def test_personal_ridge_does_not_depend_on_units_of_the_scale(ratings: Ratings) -> None:
+    wide = Ratings.from_rows(
+        ratings.users,
+        ratings.items,
+        20 * (ratings.values - 1),
+        user_ids=ratings.user_ids,
+        item_ids=ratings.item_ids,
+    )
+    narrow = PersonalRidge().fit(ratings, features=FEATURES, scale=Scale(1, 5))
+    broad = PersonalRidge().fit(wide, features=FEATURES, scale=Scale(0, 80))
+    for user in ("ann", "bob", "cyd"):
+        np.testing.assert_allclose(
+            1 + broad.predict(user, [10, 20, 30]) / 20, narrow.predict(user, [10, 20, 30]), atol=1e-5
+        )
+
+
+def test_personal_ridge_folds_new_users_in_as_it_fitted_the_others(ratings: Ratings) -> None:
+    model = PersonalRidge().fit(ratings, features=FEATURES)
+    again = model.fold_in({10: 5, 20: 3, 30: 4}, user="new")
+    np.testing.assert_allclose(again.predict("new", [10, 30]), model.predict("ann", [10, 30]), atol=1e-5)
+
+
+def test_features_of_other_items_are_refused(ratings: Ratings) -> None:
+    with pytest.raises(DataError, match=r"shape \(2, 2\) for 3 items"):
+        PersonalRidge().fit(ratings, features=FEATURES[:2])
 
 
 def test_popularity_ranks_by_count_and_leaves_out_what_was_rated(ratings: Ratings) -> None:

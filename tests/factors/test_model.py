@@ -8,7 +8,9 @@ import pytest
 
 from cofactor.data.ratings import Scale
 from cofactor.errors import ConfigError, DataError, RunError, UnknownId
-from cofactor.factors.model import FORMAT, Factors, HomeFit, Recommendation, Seen
+from cofactor.factors.choosing import Choice
+from cofactor.factors.model import Factors, HomeFit, Recommendation, Seen
+from cofactor.factors.stored import FORMAT
 
 USERS, ITEMS, WIDTH = 6, 9, 3
 
@@ -28,6 +30,22 @@ def model() -> Factors:
         seen=Seen(np.array([0, 2, 2, 4, 4, 4, 13]), np.array([0, 4, 1, 8, *range(9)], np.int32)),
         home=HomeFit(np.diag([4.0, 2.0, 2.0, 2.0]), np.ones(ITEMS)),
     )
+
+
+@pytest.fixture
+def choosing(model: Factors) -> Factors:
+    """Return the same model, which also knows how items are chosen."""
+    random = np.random.default_rng(4)
+    choice = Choice.from_counts(random.gamma(1.0, 20.0, ITEMS), 0.5, random.normal(0, 1, (ITEMS, 2)))
+    return replace(model, choice=choice)
+
+
+def choice_scores(model: Factors, row: int) -> np.ndarray:
+    """Score all items for one user: log counts, the taste that her seen items tell, half a predicted star."""
+    assert model.choice is not None
+    assert model.seen is not None
+    taste = model.choice.tastes(model.seen.ptr[row : row + 2], model.seen.index)
+    return np.asarray(model.choice.scores(taste)[0] + 0.5 * all_scores(model)[row])
 
 
 def all_scores(model: Factors) -> np.ndarray:
@@ -62,6 +80,98 @@ def test_more_rows_than_are_predicted_at_a_time_keep_their_order(model: Factors)
     rows = np.arange(1_000_003, dtype=np.int32)
     users, items = rows % USERS, rows % ITEMS
     np.testing.assert_allclose(model.predict_rows(users, items), all_scores(model)[users, items], rtol=1e-6)
+
+
+def test_recommendations_without_a_choice_are_in_order_of_the_predicted_rating(model: Factors) -> None:
+    assert all(best.rating == pytest.approx(best.score) for best in model.recommend("u2"))
+    assert {best.rating for best in replace(model, scale=None).recommend("u2")} == {None}
+    assert {best.rating for best in model.similar_items(104)} == {None}
+
+
+def test_items_are_recommended_in_order_of_choice_with_their_rating_beside(choosing: Factors) -> None:
+    scores, ratings = choice_scores(choosing, 2), all_scores(choosing)[2]
+    unseen = [item for item in np.argsort(-scores) if item not in (1, 8)]
+    assert unseen != [item for item in np.argsort(-ratings) if item not in (1, 8)]
+    found = choosing.recommend("u2", n=50)
+    assert [best.item for best in found] == [100 + item for item in unseen]
+    np.testing.assert_allclose([best.score for best in found], scores[unseen], rtol=1e-5)
+    np.testing.assert_allclose([best.rating or 0 for best in found], ratings[unseen], rtol=1e-6)
+
+
+def test_choice_changes_no_prediction(model: Factors, choosing: Factors) -> None:
+    np.testing.assert_array_equal(choosing.predict("u2", [100, 104]), model.predict("u2", [100, 104]))
+
+
+def test_ratings_beyond_the_scale_count_as_its_end(choosing: Factors) -> None:
+    assert choosing.choice is not None
+    high = replace(choosing, mean=90.0)
+    without = replace(choosing, scale=None)
+    wanted = np.array([best.score for best in without.recommend("u2")]) + 0.5 * 5
+    np.testing.assert_allclose([best.score for best in high.recommend("u2")], wanted, rtol=1e-5)
+
+
+def test_rating_counts_in_quarters_of_any_scale(choosing: Factors) -> None:
+    stretched = replace(
+        choosing,
+        scale=Scale(0, 100),
+        mean=25 * (choosing.mean - 1),
+        user_bias=25 * choosing.user_bias,
+        item_bias=25 * choosing.item_bias,
+        user_vectors=25 * choosing.user_vectors,
+    )
+    before, after = choosing.recommend("u2"), stretched.recommend("u2")
+    assert [best.item for best in after] == [best.item for best in before]
+    # The other scale begins at 0, not at 1.
+    wanted = [best.score - 0.5 for best in before]
+    np.testing.assert_allclose([best.score for best in after], wanted, rtol=1e-5)
+
+
+def test_implicit_model_ranks_by_choice_alone(choosing: Factors) -> None:
+    found = replace(choosing, scale=None).recommend("u2", n=50)
+    scores = choice_scores(choosing, 2) - 0.5 * all_scores(choosing)[2]
+    rows = [int(best.item) - 100 for best in found]
+    np.testing.assert_allclose([best.score for best in found], scores[rows], rtol=1e-5)
+    assert {best.rating for best in found} == {None}
+
+
+def test_choice_leaves_seen_items_out_and_stops_where_items_run_out(choosing: Factors) -> None:
+    assert {best.item for best in choosing.recommend("u0", n=50)} == {101, 102, 103, 105, 106, 107, 108}
+    assert choosing.recommend("u-1832") == []
+    assert len(choosing.recommend("u-1832", n=50, include_seen=True)) == ITEMS
+    items, scores = choosing.top_items(slice(4, 6), n=ITEMS + 1)
+    np.testing.assert_array_equal(items < 0, np.isneginf(scores))
+    assert (items < 0).sum(axis=1).tolist() == [1, ITEMS + 1]
+
+
+def test_seen_items_that_are_included_still_tell_the_taste(choosing: Factors) -> None:
+    found = choosing.recommend("u2", n=50, include_seen=True)
+    assert [best.item for best in found] == (100 + np.argsort(-choice_scores(choosing, 2))).tolist()
+
+
+def test_chosen_items_of_a_range_are_those_of_each_user(choosing: Factors) -> None:
+    together = choosing.top_items(slice(1, 5), n=4)[0]
+    alone = [choosing.top_items(slice(row, row + 1), n=4)[0][0] for row in range(1, 5)]
+    np.testing.assert_array_equal(together, alone)
+    assert choosing.top_items(slice(4, 2))[0].shape == (0, 10)
+
+
+def test_choice_without_knowing_what_was_seen_is_everybodys(choosing: Factors) -> None:
+    assert choosing.choice is not None
+    found = replace(choosing, seen=None).recommend("u2", n=50)
+    wanted = choosing.choice.log_counts + 0.5 * all_scores(choosing)[2]
+    assert [best.item for best in found] == (100 + np.argsort(-wanted)).tolist()
+
+
+def test_taste_of_a_new_user_is_that_of_the_items_she_has_rated(choosing: Factors) -> None:
+    new = choosing.fold_in({107: 5.0, 101: 2.0}, user="eve")
+    scores = choice_scores(new, 0)
+    found = new.recommend("eve", n=50)
+    assert {best.item for best in found} == {100, 102, 103, 104, 105, 106, 108}
+    rows = [int(best.item) - 100 for best in found]
+    np.testing.assert_allclose([best.score for best in found], scores[rows], rtol=1e-5)
+    assert new.seen is not None
+    assert new.choice is not None
+    assert new.choice.tastes(new.seen.ptr, new.seen.index).any()
 
 
 def test_predicting_nothing_gives_nothing(model: Factors) -> None:
@@ -220,6 +330,49 @@ def test_saving_and_loading_changes_nothing(model: Factors, tmp_path: Path) -> N
     assert (after.home.growth, after.home.confidence, after.home.calibrated) == (0.5, 2.5, True)
     np.testing.assert_array_equal(after.home.weights, home.weights)
     assert after.recommend("u0") == before.recommend("u0")
+
+
+def test_choice_is_saved_and_loaded(choosing: Factors, tmp_path: Path) -> None:
+    assert choosing.choice is not None
+    stated = Choice(choosing.choice.log_counts, choosing.choice.columns, 0.3, 0.25)
+    before = replace(choosing, choice=stated)
+    before.save(tmp_path / "model.npz")
+    after = Factors.load(tmp_path / "model.npz")
+    assert after.choice is not None
+    assert (after.choice.variance, after.choice.rating_weight) == (0.3, 0.25)
+    np.testing.assert_array_equal(after.choice.log_counts, stated.log_counts)
+    np.testing.assert_array_equal(after.choice.columns, stated.columns)
+    assert after.recommend("u0") == before.recommend("u0")
+
+
+def test_models_saved_before_there_were_choices_are_read(model: Factors, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    model.save(path)
+    with np.load(path) as file:
+        facts = json.loads(str(file["facts"]))
+    assert "choice" not in facts
+    changed(path, facts=np.array(json.dumps(facts | {"format": 1})))
+    assert Factors.load(path).choice is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"choice_log_counts": None},
+        {"choice_columns": None},
+        {"choice_log_counts": np.zeros(ITEMS - 1), "choice_columns": np.zeros((ITEMS - 1, 2))},
+        {"choice_columns": np.zeros((ITEMS - 1, 2))},
+        {"choice_columns": np.full((ITEMS, 2), np.nan)},
+        {"choice_log_counts": np.array(["many"] * ITEMS)},
+    ],
+)
+def test_choices_that_do_not_fit_the_items_are_refused(
+    choosing: Factors, damage: dict[str, Any], tmp_path: Path
+) -> None:
+    choosing.save(tmp_path / "model.npz")
+    changed(tmp_path / "model.npz", **damage)
+    with pytest.raises(RunError, match="the model is damaged"):
+        Factors.load(tmp_path / "model.npz")
 
 
 def test_a_model_with_the_least_there_is_can_be_saved(model: Factors, tmp_path: Path) -> None:

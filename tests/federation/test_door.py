@@ -1,5 +1,6 @@
 """Nothing leaves a party but by the door, and not before it is charged."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 from cofactor.crypto.keys import chain
 from cofactor.errors import BudgetExceeded, CofactorError, ConfigError, Refused, RunError, TooFew
 from cofactor.federation.door import COORDINATOR, OVERFLOW, Door, RoundLost, Summand, round_of
-from cofactor.privacy.bounding import Bounded, vector
+from cofactor.privacy.bounding import Bounded, coordinates, vector
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.layers import Layers
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, Skellam
+from cofactor.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, PoissonBinomial, Skellam
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
 
@@ -138,6 +139,116 @@ def test_cohort_with_too_few_survivors_says_nothing() -> None:
     way = door(begun(), layers=Layers(parties=100, fewest=60), cohort=True)
     with pytest.raises(TooFew, match="59 devices are left, and 60 must be"):
         shared(way, devices=59)
+
+
+BENT = PoissonBinomial(trials=3, theta=0.01, participants=2)
+LIMIT = Bound(size=2.0, norm="max", unit="user", adjacency="replace")
+ROOM = Budget(epsilon=10.0, delta=1e-6, unit="user", adjacency="replace")
+
+
+def tossed(way: Door, values: NDArray[Any], coins: PoissonBinomial = BENT, **more: Any) -> NDArray[np.int64]:
+    """Toss the coins of devices, a row of values each."""
+    parts = [coordinates(part, limit=2.0) for part in np.array_split(values, max(1, len(values) // 3))]
+    return way.coins(coins, parts, bound=LIMIT, shape=values.shape[1:], what="coins", **more)
+
+
+def test_coins_of_a_device_are_charged_as_those_of_the_whole_sum() -> None:
+    ledger = begun(ROOM)
+    way = door(ledger, layers=LAYERS)
+    way.public(np.zeros(1, np.int64), largest_sum=1)
+    heads = way.share(BENT, coordinates(np.full((50, 4), 2.0), limit=2.0), what="coins")
+    assert heads.shape == (50, 4)
+    assert heads.dtype == np.int64
+    assert heads.min() >= 0
+    assert heads.max() <= 3
+    passed = way.passed(heads)
+    assert passed.protection == "a share of noise"
+    # Nothing lies in layers, and no sum is larger than the coins of all parties.
+    assert passed.summand == Summand(array=1, largest=15, noise=0.0, variance=0.0)
+    (entry,) = ledger.entries
+    told = entry.event
+    assert told is not None
+    assert (told.mechanism, told.bound, told.dimension) == (BENT, LIMIT, 200)
+    assert (told.slack, told.secure, told.what) == (OVERFLOW, True, "coins, round 1")
+
+
+@pytest.mark.parametrize(("layers", "honest"), [(LAYERS, 2), (None, 1)])
+def test_coins_need_no_more_company_than_is_sure(layers: Layers | None, honest: int) -> None:
+    ledger = begun(ROOM)
+    way, values = door(ledger, layers=layers), coordinates(np.zeros(3), limit=2.0)
+    with pytest.raises(Refused, match=f"as few as {honest} honest ones"):
+        way.share(replace(BENT, participants=honest + 1), values, what="coins")
+    assert not ledger.entries
+    heads = way.share(replace(BENT, participants=honest), values, what="coins")
+    assert way.passed(heads).protection == ("noise" if honest == 1 else "a share of noise")
+
+
+def test_cohort_tosses_the_coins_of_every_device_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    way = door(begun(ROOM), layers=Layers(parties=10, fewest=6), cohort=True)
+    monkeypatch.setattr(way, "_charge", lambda _: None)  # no budget allows so many
+    strong = replace(BENT, theta=0.2, participants=5)
+    bent = np.array([2.0, -2.0, 0.0, 1.0, -1.0, 2.0, 9.0])
+    heads = tossed(way, np.repeat(bent[:, None], 20_000, axis=1), strong, devices=7)
+    chances = 0.5 + 0.2 * np.clip(bent, -2, 2) / 2
+    mean, variance = 3 * chances.sum(), 3 * (chances * (1 - chances)).sum()
+    # Of 20,000 draws: the mean is off by 0.016 and the variance by 1%; both limits are seven of these.
+    assert heads.mean() == pytest.approx(mean, abs=0.11)
+    assert heads.var() == pytest.approx(variance, rel=0.07)
+    assert way.passed(heads).summand == Summand(array=0, largest=30, noise=0.0)
+
+
+def test_cohort_may_ask_some_of_its_devices_if_it_says_among_how_many_they_sum() -> None:
+    ledger, some = begun(ROOM), Layers(parties=4, fewest=3)
+    way = door(ledger, layers=Layers(parties=100, fewest=60), cohort=True)
+    heads = tossed(way, np.zeros((3, 5)), devices=3, layers=some)
+    assert way.passed(heads).summand == Summand(array=0, largest=12, noise=0.0)
+    with pytest.raises(Refused, match="as few as 2 honest ones"):
+        tossed(way, np.zeros((3, 5)), replace(BENT, participants=3), devices=3, layers=some)
+    with pytest.raises(TooFew, match="2 devices are left, and 3 must be"):
+        tossed(way, np.zeros((2, 5)), devices=2, layers=some)
+    with pytest.raises(TooFew, match="59 devices are left, and 60 must be"):
+        tossed(way, np.zeros((59, 5)), devices=59)
+    with pytest.raises(RunError, match="among all of the parties"):
+        tossed(door(begun(ROOM), layers=LAYERS), np.zeros((1, 5)), layers=some)
+
+
+def test_coins_that_differ_from_what_was_charged_do_not_leave() -> None:
+    way = door(begun(ROOM), layers=Layers(parties=10, fewest=3), cohort=True)
+    with pytest.raises(RunError, match="4 devices are not 5"):
+        tossed(way, np.zeros((4, 5)), devices=5)
+    other = coordinates(np.zeros((4, 5)), limit=3.0)
+    for shape in ((5,), (6,)):
+        with pytest.raises(RunError, match="differ from what was charged"):
+            way.coins(BENT, [other], bound=LIMIT, shape=shape, what="coins", devices=4)
+    assert not way._passed
+    with pytest.raises(RunError, match="only a cohort"):
+        tossed(door(begun(ROOM), layers=LAYERS), np.zeros((4, 5)), devices=4)
+
+
+def test_coins_that_the_ledger_refuses_are_not_even_made() -> None:
+    way = door(begun(Budget(epsilon=0.01, delta=1e-6, unit="user")), layers=LAYERS)
+    made: list[int] = []
+
+    def parts() -> Iterator[Bounded]:
+        made.append(1)
+        yield coordinates(np.zeros((1, 5)), limit=2.0)
+
+    with pytest.raises(BudgetExceeded):
+        way.coins(BENT, parts(), bound=LIMIT, shape=(5,), what="coins")
+    assert not made
+    assert not way._passed
+
+
+def test_coins_are_bent_alike_at_all_parties() -> None:
+    way = door(begun(ROOM), layers=LAYERS, shares=False)
+    with pytest.raises(Refused, match="budget of its own"):
+        tossed(way, np.zeros((1, 5)))
+    with pytest.raises(RunError, match="tosses no coins"):
+        tossed(door(begun(ROOM), layers=LAYERS), np.zeros((1, 5)), SHARED)  # type: ignore[arg-type]
+    with pytest.raises(RunError, match="know their largest sum"):
+        way.share(BENT, coordinates(np.zeros(3), limit=2.0), what="coins", largest_sum=9)
+    with pytest.raises(RunError, match="largest_sum"):
+        way.share(SHARED, Bounded(value=np.zeros(3, np.int64), bound=WHOLE), what="sums")
 
 
 @pytest.mark.parametrize("noise", [NOISE, DiscreteGaussian(), Laplace()])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, DataError
 from cofactor.federation.federation import Federation
@@ -176,11 +177,11 @@ def test_ratings_without_values_are_refused() -> None:
 
 
 def test_features_are_given_for_each_partys_own_items() -> None:
-    def of(ids: Any) -> Any:
-        return np.array([[each, 2 * each] for each in ids.tolist()], np.float32)
-
-    made = vertical(2).with_features(of)
+    ids = np.arange(200)
+    items = PublicItems.of_numbers(ids, np.column_stack([ids, 2 * ids]), source="a test")
+    made = vertical(2).with_public_items(items)
     assert made.facts.features == 2
+    assert made.facts.public_items is items
     assert all(np.array_equal(each.features[:, 0], each.ratings.item_ids) for each in made.parties)  # type: ignore[index]
 
 

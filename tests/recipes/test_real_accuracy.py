@@ -8,7 +8,7 @@ import pytest
 
 from cofactor.data.files import read_ratings
 from cofactor.data.partition import horizontal
-from cofactor.data.prepare import item_features
+from cofactor.data.public_items import PublicItems
 from cofactor.data.split import by_fraction
 from cofactor.data.tables import side_tables
 from cofactor.factors.model import Factors
@@ -73,7 +73,7 @@ def test_joining_by_taste_helps_and_leaves_no_party_worse_off(real_data: Find) -
     learn, test = divided(path, 5)
     films = side_tables(path)[1]
     assert films is not None
-    learn = learn.with_features(lambda ids: np.asarray(item_features(films, ids).matrix))
+    learn = learn.with_public_items(PublicItems.of_table(films))
     alone = by_party(Alone().fit(learn), test)
     for recipe, bar in ((VerticalTaste(aggregate=IdealSum()), 0.757), (VerticalTaste(), np.inf)):
         homes = train(recipe, learn, budget=budget_of(4.0)).homes

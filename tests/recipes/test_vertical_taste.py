@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 
 from cofactor.config import as_table, from_table
 from cofactor.data import partition
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.factors.bayes import Bayes
@@ -65,13 +67,17 @@ def features_of(ids: NDArray[Any]) -> NDArray[np.float32]:
     return np.column_stack([ids % 2, (ids % 3 == 0)]).astype(np.float32)
 
 
+def public(of: Callable[[NDArray[Any]], NDArray[np.float32]]) -> PublicItems:
+    return PublicItems.of_numbers(np.arange(ITEMS), of(np.arange(ITEMS)), source="a test")
+
+
 def federation(ratings: Ratings | None = None, parties: int = 3, *, features: bool = True) -> Federation:
     whole = make_ratings() if ratings is None else ratings
     parts = partition.vertical(whole, parties, seed=1)
     found = Federation.vertical(
         [Party(name=f"party {k}", ratings=part) for k, part in enumerate(parts)], scale=whole.scale
     )
-    return found.with_features(features_of) if features else found
+    return found.with_public_items(public(features_of)) if features else found
 
 
 def error(models: dict[str, Factors], test: Federation) -> float:
@@ -444,7 +450,7 @@ def test_if_nobody_tells_anything_everybody_stays_alone() -> None:
 
 def test_models_do_not_depend_on_where_features_begin() -> None:
     near = federation()
-    far = near.with_features(lambda ids: features_of(ids) + np.float32(7))
+    far = near.with_public_items(public(lambda ids: features_of(ids) + np.float32(7)))
     first, second = (
         train(RECIPE, each, budget=BUDGET, random=InsecureRandom(1)).homes or {} for each in (near, far)
     )

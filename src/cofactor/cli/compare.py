@@ -7,11 +7,13 @@ import typer
 
 from cofactor.cli import options
 from cofactor.cli.outcome import print_comparison, scores_as_object, size_of
-from cofactor.cli.parties import Gathering, Reading, item_table, split_off, with_features
+from cofactor.cli.parties import Gathering, Reading, split_off
+from cofactor.cli.parties import public_items as find_public_items
 from cofactor.cli.text import print_json, print_line
 from cofactor.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from cofactor.data.public_items import PublicItems
     from cofactor.data.ratings import Ratings
     from cofactor.federation.federation import Federation
     from cofactor.federation.run import Run
@@ -26,7 +28,7 @@ def compare(
     test_fraction: Annotated[
         float, typer.Option(help="Share of each user's ratings that was kept back when the run was trained.")
     ] = 0.1,
-    features: options.Features = False,
+    public_items: options.PublicItems = None,
     items: options.Items = None,
     member: options.Member = None,
     user: options.UserColumn = None,
@@ -57,7 +59,8 @@ def compare(
             member=member,
             implicit=implicit,
         )
-        scores = _measured(run, files, reading, test_fraction, items, features=features)
+        known = find_public_items(public_items, files[0], items)
+        scores = _measured(run, files, reading, test_fraction, known)
     elif not scores:
         raise ConfigError(
             f"{run} was not measured when it was trained. Name the files that it was trained on, and the "
@@ -76,24 +79,15 @@ def _measured(
     files: list[Path],
     reading: Reading,
     fraction: float,
-    items: Path | None,
-    *,
-    features: bool,
+    public: "PublicItems | None",
 ) -> dict[str, Any]:
     from cofactor.evaluate.compare import compare as measure
     from cofactor.federation.run import Run
 
     run = Run.load(folder)
-    if features and run.together is None:
-        raise ConfigError(
-            "--features is for the models that parties are compared with. This run was trained in one place, "
-            "and its baselines use no features. Leave out --features."
-        )
     train, test = _parts(run, files, reading, fraction)
     _check_same(run, train)
-    if features:
-        train = with_features(cast("Federation", train), item_table(files[0], items))
-    return measure(run, train, test).as_dict()
+    return measure(run, train, test, public_items=public).as_dict()
 
 
 def _parts(

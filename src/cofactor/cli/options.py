@@ -50,8 +50,13 @@ Colluding = Annotated[
 Parties = Annotated[
     int | None, typer.Option(help="Deal one file out to so many make-believe parties: a simulation.")
 ]
-Features = Annotated[
-    bool, typer.Option("--features", help="Use public item features, from the table of items.")
+PublicItems = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|auto",
+        help="Declare what a table says about the items (genres, years, prices ...) to be public, and use "
+        "it; auto: the table that came with the ratings, or --items.",
+    ),
 ]
 Items = Annotated[Path | None, typer.Option(help="Table of items with titles, if not beside FILE.")]
 Scale = Annotated[str | None, typer.Option(metavar="LOW:HIGH", help="Rating scale, such as 1:5.")]

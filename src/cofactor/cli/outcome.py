@@ -12,7 +12,7 @@ SIMULATION = (
     "guarantee does not cover them."
 )
 _ASIDE = ("parties", "joining")
-_SHOWN = ("user_mean", "stage_1", "bias", "alone", "private", "together", "pooled")
+_SHOWN = ("user_mean", "personal_ridge", "stage_1", "bias", "alone", "private", "together", "pooled")
 """What a table of parties shows; where a party can fit biases, means are left out."""
 
 

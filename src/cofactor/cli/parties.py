@@ -14,6 +14,7 @@ from cofactor.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from cofactor.cli.settings import FederationWish
+    from cofactor.data.public_items import PublicItems
     from cofactor.data.ratings import Ratings, Scale
     from cofactor.data.tables import Table
     from cofactor.federation.channel import Failures
@@ -222,15 +223,31 @@ def item_table(file: Path, items: Path | None) -> "Table | None":
         return None
 
 
-def features_of(table: "Table | None", ids: Any) -> Any:
-    """Return public numbers about items, one row each."""
-    from cofactor.data.prepare import item_features
+def public_items(wanted: str | None, file: Path, items: Path | None) -> "PublicItems | None":
+    """Return what `--public-items` declares to be public; nothing if it was left out."""
+    from cofactor.data.public_items import PublicItems
+    from cofactor.data.tables import items_beside, read_items
 
+    if wanted is None:
+        return None
+    if wanted != "auto":
+        return PublicItems.of_table(read_items(wanted))
+    table = items_beside(file) if items is None else read_items(items)
     if table is None:
-        raise ConfigError("--features needs a table of items. Name one with --items.")
-    return item_features(table, ids).matrix
+        raise ConfigError(
+            f"--public-items auto takes the table of items that came with the ratings, and none is beside "
+            f"{file}. Name it: --public-items movies.csv."
+        )
+    return PublicItems.of_table(table)
 
 
-def with_features(federation: "Federation", table: "Table | None") -> "Federation":
-    """Give all parties public numbers about their items."""
-    return federation.with_features(lambda ids: cast(Any, features_of(table, ids)))
+def tell_public(found: "PublicItems", ids: Any) -> None:
+    """Say on standard error what is public, of how many items, and what was left out."""
+    from cofactor.data.public_items import public_items_line
+
+    print(public_items_line(found), file=sys.stderr)
+    missing = len(ids) - found.known(ids)
+    if missing:
+        print(f"{missing:,} of {len(ids):,} items are not in it: they get the mean.", file=sys.stderr)
+    for each in found.left_out:
+        print(f"left out: {each}", file=sys.stderr)

@@ -13,6 +13,7 @@ from cofactor.config import one_of
 from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
+    from cofactor.data.public_items import PublicItems
     from cofactor.privacy.mechanisms import AnyMechanism
     from cofactor.privacy.plan import Plan
 
@@ -50,6 +51,10 @@ def plan(
     colluding: options.Colluding = None,
     local_steps: Annotated[
         int | None, typer.Option(help="With --recipe: steps of a party between two rounds.")
+    ] = None,
+    public_items: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="With --recipe: a table of what is public about the items."),
     ] = None,
     items: Annotated[int | None, typer.Option(help="With --recipe: how many items there are.")] = None,
     ratings: Annotated[int | None, typer.Option(help="With --recipe: how many ratings there are.")] = None,
@@ -100,7 +105,8 @@ def plan(
     )
     if recipe is not None:
         _check_nothing_by_hand(context)
-        sizes = {"users": users, "items": items, "ratings": ratings, "parties": parties}
+        sizes: dict[str, Any] = {"users": users, "items": items, "ratings": ratings, "parties": parties}
+        sizes["public_items"] = _public(public_items)
         chosen_recipe = _recipe(wish)
         _tell(
             _of_recipe(chosen_recipe, epsilon, delta, unit, adjacency, **sizes),
@@ -110,6 +116,8 @@ def plan(
         return
     if options_of(wish):
         raise ConfigError(f"{', '.join(options_of(wish))}: only a recipe adds up. Name one with --recipe.")
+    if public_items is not None:
+        raise ConfigError("--public-items: only a recipe can use them. Name one with --recipe.")
     unit = unit or "user"
     one_of(MECHANISMS, mechanism=mechanism)
     one_of(UNITS, unit=unit)
@@ -212,6 +220,14 @@ def _needs(recipe: Any, users: int | None, parties: int) -> SumNeeds | None:
         who="devices" if on_device else "parties",
         shared=(getattr(recipe, "local_steps", None) or 1) == 1,
     )
+
+
+def _public(wanted: str | None) -> "PublicItems | None":
+    from cofactor.data.public_items import PublicItems
+
+    if wanted == "auto":
+        raise ConfigError("a plan reads no ratings, so that no table came with them. Name its file.")
+    return None if wanted is None else PublicItems.from_file(wanted)
 
 
 def _noise(mechanism: str, noise_multiplier: float | None, theta: float | None) -> float | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cofactor.cli import options
-from cofactor.cli.text import print_json, print_recommendations
+from cofactor.cli.text import print_json, print_line, print_table
 from cofactor.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from cofactor.federation.run import Run
 
 NEW = "new user"
+HOW_CHOSEN = (
+    "In order of the score: how likely she is to choose the item (how many did, and what kinds of items she "
+    "has rated), plus a part for the predicted rating. By the rating alone, what few have seen comes first."
+)
 
 
 def recommend(
@@ -53,7 +57,7 @@ def recommend(
             name: model.fold_in(own, user=name).recommend(name, n, include_seen=include_seen)
             for name, own in new_users.items()
         }
-    _tell(lists, as_json=json)
+    _tell(lists, as_json=json, chosen=model.choice is not None)
 
 
 def _model_of(run: "Run", user: str, party: str | None) -> "Factors":
@@ -111,7 +115,7 @@ def _from_file(model: "Factors", path: Path | None) -> dict["Id", dict["Id", flo
     return by_user
 
 
-def _tell(lists: Mapping["Id", list["Recommendation"]], *, as_json: bool) -> None:
+def _tell(lists: Mapping["Id", list["Recommendation"]], *, as_json: bool, chosen: bool) -> None:
     if as_json:
         print_json(
             {
@@ -122,4 +126,21 @@ def _tell(lists: Mapping["Id", list["Recommendation"]], *, as_json: bool) -> Non
         )
         return
     for user, items in lists.items():
-        print_recommendations("for the new user" if user == NEW else f"for user {user}", items)
+        _print("for the new user" if user == NEW else f"for user {user}", items, chosen=chosen)
+    if chosen and any(lists.values()):
+        print_line(HOW_CHOSEN)
+
+
+def _print(title: str, items: list["Recommendation"], *, chosen: bool) -> None:
+    """Print the best items for somebody: with what they are in order of, and how she would rate them."""
+    if not items:
+        print_line(f"{title}: every item has been rated already. Add --include-seen to see them.")
+        return
+    # Without a choice, the score of an explicit model is the predicted rating.
+    rated = items[0].rating is not None
+    names = [name for name, shown in (("score", chosen or not rated), ("rating", rated)) if shown]
+    rows = [
+        (rank, str(best.item), best.title or "", *(getattr(best, name) for name in names))
+        for rank, best in enumerate(items, 1)
+    ]
+    print_table(("", "item", "title", *names), rows, title=title)

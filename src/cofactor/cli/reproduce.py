@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from cofactor.papers.results import Baseline, Reproduction, Row
 
 
+_MANY = 4
+"""With more columns the paper's numbers have a line of their own."""
+
+
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Which paper: pvldb22.")],
-    item: Annotated[str, typer.Argument(metavar="ITEM", help="What of it, such as figure4.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Which paper: pvldb22 or dpmf-rp.")],
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="What of it, such as figure4 or table2.")],
     data: Annotated[
         Path,
         typer.Option(
             metavar="DIR",
-            help="Folder with ml-10m.zip, ml-1m.zip or other known data; or one file of ratings.",
+            help="Folder with ml-1m.zip, ml-100k.zip or other known data; or one file of ratings.",
         ),
     ],
     seeds: Annotated[
@@ -51,17 +55,14 @@ def reproduce(
 
 
 def _print(made: "Reproduction") -> None:
-    data = made.data
-    print_line(
-        f"{made.paper} {made.item}: {made.title}. {data['name']}, {data['ratings']:,} ratings by "
-        f"{data['users']:,} users of {data['items']:,} items, {data['scale']}; {made.measure}, "
-        f"{made.seconds:.0f} s"
+    sets = "; ".join(
+        f"{data['name']}, {data['ratings']:,} ratings by {data['users']:,} users of {data['items']:,} items, "
+        f"{data['scale']}"
+        for data in (made.data, *made.more_data)
     )
-    if made.baselines:
-        print_line(
-            "Behind a number stands half of its 95% interval. Columns name budgets, delta 1e-06; what the "
-            "accountant proves is never more, unless a note says so."
-        )
+    print_line(f"{made.paper} {made.item}: {made.title}. {sets}; {made.measure}, {made.seconds:.0f} s")
+    if made.reading:
+        print_line(made.reading)
     for panel in dict.fromkeys(row.panel for row in made.rows):
         _print_panel(panel, [row for row in made.rows if row.panel == panel])
     if made.baselines:
@@ -77,13 +78,39 @@ def _print_panel(panel: str, rows: "list[Row]") -> None:
     by_line: dict[str, dict[str, Row]] = {}
     for row in rows:
         by_line.setdefault(row.line, {})[row.column] = row
-    cells = [
-        (line, *(_number(own[column]) if column in own else "" for column in columns))
-        for line, own in by_line.items()
-    ]
-    print_table(("", *columns), cells, title=panel)
+    costs = {line: _cost(list(own.values())) for line, own in by_line.items()} if _mislabelled(rows) else {}
+    apart = len(columns) > _MANY
+    cells = []
+    for line, own in by_line.items():
+        numbers = [_number(own[column], paper=not apart) if column in own else "" for column in columns]
+        cells.append((line, *([costs[line]] if costs else []), *numbers))
+        if apart and any(row.paper is not None for row in own.values()):
+            theirs = [_published(own.get(column)) for column in columns]
+            cells.append(("  the paper", *([""] if costs else []), *theirs))
+    print_table(("", *(["true epsilon, delta"] if costs else []), *columns), cells, title=panel)
     for note, about in _notes(rows).items():
         print_line(f"  {about}: {note}")
+
+
+def _published(row: "Row | None") -> str:
+    return "" if row is None or row.paper is None else f"{row.paper:g}"
+
+
+def _mislabelled(rows: "list[Row]") -> bool:
+    """Say whether what the paper calls epsilon is less than what is proved of it."""
+    return any(row.epsilon is not None and not row.private for row in rows)
+
+
+def _cost(rows: "list[Row]") -> str:
+    """Return what a line costs; a range, where its columns differ."""
+    found = sorted(
+        {f"{row.epsilon:.3g}": row.epsilon for row in rows if row.epsilon is not None}.items(),
+        key=lambda pair: pair[1],
+    )
+    if not found:
+        return ""
+    ends = dict.fromkeys((found[0][0], found[-1][0]))
+    return f"{' to '.join(ends)}, {max(row.delta or 0.0 for row in rows):g}"
 
 
 def _notes(rows: "list[Row]") -> dict[str, str]:
@@ -105,8 +132,8 @@ def _about(some: "list[Row]", rows: "list[Row]") -> str:
     return "; ".join([*whole, *single])
 
 
-def _number(row: "Row | Baseline") -> str:
+def _number(row: "Row | Baseline", *, paper: bool = True) -> str:
     ours = "-" if row.ours is None else f"{row.ours:.3f}"
     if row.low is not None and row.high is not None:
         ours += f" +- {(row.high - row.low) / 2:.3f}"
-    return ours if row.paper is None else f"{ours} (paper {row.paper:g})"
+    return ours if row.paper is None or not paper else f"{ours} (paper {row.paper:g})"

@@ -1,7 +1,8 @@
 """One training of the command line: what goes in, the steps that it takes, and where it goes."""
 
 import math
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ from cofactor.cli.parties import (
     Reading,
     checked_failures,
     checked_split,
-    features_of,
     item_table,
+    public_items,
     split_off,
-    with_features,
+    tell_public,
 )
 from cofactor.cli.settings import Wish
 from cofactor.cli.text import ProgressLine
@@ -23,6 +24,7 @@ from cofactor.cli.unfinished import Unfinished
 from cofactor.errors import BudgetExceeded, ConfigError
 
 if TYPE_CHECKING:
+    from cofactor.data.public_items import PublicItems
     from cofactor.data.ratings import Ratings
     from cofactor.federation.channel import Failures
     from cofactor.federation.federation import Federation
@@ -39,7 +41,8 @@ class Task:
     reading: Reading
     test_fraction: float | None
     items: Path | None
-    features: bool
+    public_items: str | None
+    """A file, or "auto"; nothing is declared to be public if left out."""
     folder: Path
     force: bool
     newer_data: bool
@@ -58,13 +61,14 @@ class Task:
         ratings = self.reading.ratings(self.files[0])
         chosen = choose.pooled_recipe(self.wish.recipe, implicit=ratings.implicit)
         table = item_table(self.files[0], self.items)
-        known = features_of(table, ratings.item_ids) if self.features else None
+        public = self._public(ratings.item_ids)
+        known = None if public is None else public.matching_rows(ratings.item_ids, owner="the ratings")
         train_part, test_part = split_off(ratings, self.test_fraction, self.wish.seed)
         with interrupted_between_steps(self.progress) as progress:
             run = run_recipe(chosen, train_part, features=known, seed=self.wish.seed, progress=progress)
         run = run.with_titles({} if table is None else table.titles())
         run.save(self.folder, overwrite=self.force)
-        return self._measured(run, train_part, test_part)
+        return self._measured(run, train_part, test_part, public)
 
     def train_parties(self, *, resume: bool) -> "Run":
         """Let parties train together."""
@@ -89,8 +93,11 @@ class Task:
         )
         train_part, test_part = gathering.parts(self.reading)
         table = item_table(self.files[0], self.items)
-        if self.features:
-            train_part = with_features(train_part, table)
+        public = self._public(train_part.item_ids)
+        if public is not None:
+            train_part = train_part.with_public_items(public)
+            _tell_unused(recipe)
+        recipe = _with_declared(recipe, public)
         if budget is not None:
             budget = choose.with_usual_delta(budget, train_part.facts, self.wish.budget)
         with unfinished.kept(resume=resume) as folder, interrupted_between_steps(self.progress) as progress:
@@ -98,7 +105,14 @@ class Task:
         run = run.with_titles({} if table is None else table.titles())
         run.save(self.folder, overwrite=self.force)
         unfinished.remove()
-        return self._measured(run, train_part, test_part)
+        return self._measured(run, train_part, test_part, None)
+
+    def _public(self, ids: Any) -> "PublicItems | None":
+        """Return what is declared to be public about the items, and say so."""
+        found = public_items(self.public_items, self.files[0], self.items)
+        if found is not None and not self.progress.quiet:
+            tell_public(found, ids)
+        return found
 
     def _trained(
         self,
@@ -133,15 +147,44 @@ class Task:
         run: "Run",
         train_part: "Ratings | Federation",
         test_part: "Ratings | Federation | None",
+        public: "PublicItems | None",
     ) -> "Run":
         """Add scores to a run that is saved already: trouble with measuring must not cost the training."""
         from cofactor.evaluate.compare import compare
 
         if test_part is None:
             return run
-        run = run.with_scores(compare(run, train_part, test_part).as_dict())
+        run = run.with_scores(compare(run, train_part, test_part, public_items=public).as_dict())
         run.save(self.folder, overwrite=True)
         return run
+
+
+def _with_declared(recipe: Any, public: "PublicItems | None") -> Any:
+    """Give a recipe of an earlier run, which only names what was public, what is declared now."""
+    stated = getattr(recipe, "public_items", None)
+    if stated is None:
+        return recipe
+    if public is None:
+        raise ConfigError(
+            f"this recipe uses what {stated.source} says about the items. Declare it to be public again: "
+            f"--public-items {stated.source}, wherever that lies now."
+        )
+    return replace(recipe, public_items=public)
+
+
+def _tell_unused(recipe: Any) -> None:
+    """Say so if a recipe makes no use of public items: they are then for the comparison only."""
+    from cofactor.factors.bayes import Bayes
+    from cofactor.recipes.pooled import Pooled
+
+    known = {each.name for each in fields(recipe)}
+    uses = "public_items" in known or isinstance(getattr(recipe, "home", None), Bayes)
+    if not (uses or isinstance(recipe, Pooled)):
+        print(
+            f"{type(recipe).__name__} makes no use of public items: --public-items only adds what users have "
+            "by themselves to the comparison.",
+            file=sys.stderr,
+        )
 
 
 def _what_is_left(federation: "Federation", budget: "Budget | None") -> str:

@@ -72,7 +72,7 @@ def train(
     rounds: Annotated[int | None, typer.Option(help="How often the parties exchange messages.")] = None,
     local_steps: Annotated[int | None, typer.Option(help="Steps of a party between two rounds.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Pooled: passes over the ratings.")] = None,
-    features: options.Features = False,
+    public_items: options.PublicItems = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with tables recipe, budget and federation.")
     ] = None,
@@ -146,7 +146,7 @@ def train(
         reading=reading,
         test_fraction=test_fraction,
         items=items,
-        features=features,
+        public_items=public_items,
         folder=out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S"),
         force=force,
         newer_data=from_run is not None,

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
 from cofactor.evaluate.joining import (
+    PERSONAL_RIDGE,
     POOLED,
     SENDS_NOTHING,
     HeldBack,
@@ -16,10 +18,11 @@ from cofactor.evaluate.joining import (
     common_models,
     home_models,
     own_name,
+    pooled_features,
 )
 from cofactor.evaluate.ranking import Ranking, ranking
 from cofactor.evaluate.rating_errors import Errors, errors
-from cofactor.factors.baselines import Popularity
+from cofactor.factors.baselines import PersonalRidge, Popularity
 from cofactor.factors.model import Factors
 from cofactor.federation.federation import Federation
 from cofactor.federation.run import Run
@@ -66,9 +69,12 @@ class Comparison:
             if isinstance(self.scores["pooled"], Errors)
             else ("ndcg_over_unseen", "recall")
         )
-        lines = [f"{'':12s}" + "".join(f"  {name:<27s}" for name in shown)]
+        width = max(12, *map(len, self.scores))
+        lines = [" " * width + "".join(f"  {name:<27s}" for name in shown)]
         for name, score in self.scores.items():
-            lines.append(f"{name:12s}" + "".join(f"  {getattr(score, measure)!s:<27s}" for measure in shown))
+            lines.append(
+                f"{name:{width}s}" + "".join(f"  {getattr(score, measure)!s:<27s}" for measure in shown)
+            )
         return "\n".join([*(line.rstrip() for line in lines), *self.sentences()])
 
     def sentences(self) -> list[str]:
@@ -82,18 +88,34 @@ class Comparison:
 
 
 def compare(
-    run: Run, train: Ratings | Federation, test: Ratings | Federation, *, seed: int = 0
+    run: Run,
+    train: Ratings | Federation,
+    test: Ratings | Federation,
+    *,
+    public_items: PublicItems | None = None,
+    seed: int = 0,
 ) -> Comparison:
     """Measure a run and the baselines, fitted on the same training ratings, on the same test ratings.
 
     Where parties trained together, every party is also measured alone, with the same home model, and all of
     them pooled, which is not private; errors are over all parties' test ratings, and by party. A device has
     its own user's ratings only: alone it has their mean, and simulated devices are measured together. Where
-    the run's model ranks only, values of test ratings do not count: all test items are relevant.
+    the run's model ranks only, values of test ratings do not count: all test items are relevant, and
+    popularity is the baseline.
+
+    Where something about the items is public, each user's own ridge regression on that is a baseline, too: a
+    federation brings it along, and `public_items` says it otherwise.
     """
+    _check_public(run, train.public_items if isinstance(train, Federation) else None, public_items)
+    features = None
+    if public_items is not None and isinstance(train, Federation):
+        train = train.with_public_items(public_items)
+    elif public_items is not None:
+        features = public_items.matching_rows(train.item_ids, owner="the ratings")
     if isinstance(train, Federation) and isinstance(test, Federation):
         if run.homes:
             return _compare_parties(run, train, test, seed)
+        features = pooled_features(train)
         train, test = train.pooled(), test.pooled()
     if run.homes or run.model is None or isinstance(train, Federation) or isinstance(test, Federation):
         raise DataError(
@@ -104,8 +126,20 @@ def compare(
         ranked = {"popularity": Popularity().fit(train), "pooled": run.model}
         return Comparison({name: ranking(model, train, pairs, seed=seed) for name, model in ranked.items()})
     models: dict[str, Factors] = {name: baseline.fit(train) for name, baseline in SENDS_NOTHING.items()}
+    if features is not None:
+        models[PERSONAL_RIDGE] = PersonalRidge().fit(train, features=features)
     models["pooled"] = run.model
     return Comparison({name: errors(model, test, seed=seed) for name, model in models.items()})
+
+
+def _check_public(run: Run, brought: PublicItems | None, said: PublicItems | None) -> None:
+    """Refuse to compare a run that used public items with models that know nothing, or others, of items."""
+    used, known = run.recipe.get("public_items"), said or brought
+    if used is not None and (known is None or known.sha256 != used["sha256"]):
+        raise DataError(
+            f"this run used public items from {used['source']}, and what it is compared with must know the "
+            f"same. Name them: --public-items FILE, or public_items=PublicItems.from_file(FILE)."
+        )
 
 
 def _compare_parties(run: Run, train: Federation, test: Federation, seed: int) -> Comparison:

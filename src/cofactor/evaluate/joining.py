@@ -1,7 +1,7 @@
 """What joining was worth to each party: errors alone, together and pooled, on the same test ratings."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import DataError
 from cofactor.evaluate.bootstrap import Estimate, estimate, resampled_totals
 from cofactor.evaluate.rating_errors import Errors, by_user, check_numbering, errors_of_each
-from cofactor.factors.baselines import GlobalMean, ItemMean, UserItemBias, UserMean
+from cofactor.factors.baselines import GlobalMean, ItemMean, PersonalRidge, UserItemBias, UserMean
 from cofactor.factors.bayes import Bayes
 from cofactor.factors.model import Factors
 from cofactor.federation.federation import Federation
@@ -36,8 +36,10 @@ SENDS_NOTHING: dict[str, GlobalMean | UserMean | ItemMean | UserItemBias] = {
 ALONE, POOLED, PUBLISHED = "alone", "pooled", "published"
 USER_MEAN, STAGE_1 = "user_mean", "stage_1"
 """What a device has of its own: its user's mean rating; and its user, fitted to items as they begin."""
+PERSONAL_RIDGE = "personal_ridge"
+"""What every user has of her own where there are public features of the items."""
 
-_BY = {ALONE: "alone", USER_MEAN: "by own mean"}
+_BY = {ALONE: "alone", USER_MEAN: "by own mean", PERSONAL_RIDGE: "by own ridge on public features"}
 """How sentences name what parties have without joining."""
 
 Predicted = dict[str, dict[str, Values]]
@@ -102,9 +104,11 @@ def own_name(run: Run) -> str:
     return "together" if run.together.budget is None else "private"
 
 
-def without_joining(federation: Federation) -> str:
-    """Return under which name stands what parties have if they do not join."""
-    return USER_MEAN if federation.kind == "on-device" else ALONE
+def without_joining(federation: Federation, names: Container[str]) -> str:
+    """Return under which of the names stands what parties have if they do not join."""
+    if federation.kind != "on-device":
+        return ALONE
+    return PERSONAL_RIDGE if PERSONAL_RIDGE in names else USER_MEAN
 
 
 def home_models(run: Run, train: Federation) -> dict[str, dict[str, Factors]]:
@@ -115,6 +119,7 @@ def home_models(run: Run, train: Federation) -> dict[str, dict[str, Factors]]:
         name: {party.name: baseline.fit(party.ratings) for party in train.parties}
         for name, baseline in SENDS_NOTHING.items()
     }
+    found |= _personal(train)
     name = own_name(run)
     if name != ALONE:
         found[ALONE] = Alone(home=_home_settings(run)).fit(train, seed=run.seed)
@@ -125,10 +130,21 @@ def home_models(run: Run, train: Federation) -> dict[str, dict[str, Factors]]:
 def _device_models(run: Run, train: Federation) -> dict[str, dict[str, Factors]]:
     """Return what devices have to themselves: nothing in it is from another user, but in the run's own."""
     found = {USER_MEAN: {party.name: own_means(party.ratings, train.scale) for party in train.parties}}
+    found |= _personal(train)
     if run.recipe.get("kind") == OnDeviceMF.__name__:
         recipe = from_table(OnDeviceMF, run.recipe, "recipe")
         found[STAGE_1] = recipe.alone(train, seed=run.seed)
     return found | {own_name(run): dict(run.homes)}
+
+
+def _personal(train: Federation) -> dict[str, dict[str, Factors]]:
+    """Return what users have by themselves if there are public features of the items."""
+    found = {
+        party.name: PersonalRidge().fit(party.ratings, features=party.features, scale=train.scale)
+        for party in train.parties
+        if party.features is not None
+    }
+    return {PERSONAL_RIDGE: found} if found else {}
 
 
 def own_means(ratings: Ratings, scale: Scale) -> Factors:
@@ -188,7 +204,7 @@ class HeldBack:
         """Compare what parties have without joining with the run's own; None if nobody joined."""
         if own == ALONE:
             return None
-        before = without_joining(self.federation)
+        before = without_joining(self.federation, predicted)
         found = joining_of(
             self._in_order(predicted[before]), self._in_order(predicted[own]), self.pooled, seed=seed
         )

@@ -107,11 +107,35 @@ def default_threshold(test: Ratings) -> float | None:
 
 
 def top_lists(model: Factors, train: Ratings, k: int = 10) -> Index:
-    """Return each user's k best items among those she has no training rating of; -1 where items run out."""
+    """Return each user's k best items among those she has no training rating of; -1 where items run out.
+
+    Where the model knows how items are chosen, her taste is fitted to her training ratings alone.
+    """
     whole(k=k)
     check_numbering(model, train)
     lists, _ = replace(model, seen=seen_in(train)).top_items(slice(None), k)
     return lists
+
+
+def released_popularity(model: Factors) -> Factors:
+    """Return the model that ranks by the counts in a model's choice alone: the same items for everybody.
+
+    What tastes and predicted ratings add to counts of the same quality is measured against it.
+    """
+    if model.choice is None:
+        raise DataError("this model has no counts of its own. Compare it with Popularity().")
+    users, items = len(model.user_ids), len(model.item_ids)
+    return Factors(
+        user_ids=model.user_ids,
+        item_ids=model.item_ids,
+        mean=0.0,
+        user_bias=np.zeros(users, np.float32),
+        item_bias=model.choice.log_counts,
+        user_vectors=np.zeros((users, 0), np.float32),
+        item_vectors=np.zeros((items, 0), np.float32),
+        seen=model.seen,
+        titles=model.titles,
+    )
 
 
 def precision_at(lists: Index, relevant: Ratings) -> PerUser:

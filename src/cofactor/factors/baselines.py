@@ -94,22 +94,16 @@ class PersonalRidge:
     """Predicts by each user's own ridge regression on public features of the items.
 
     Nothing in it is learned from another user, not even a mean: what everybody has who sends nothing.
-    Variances are for ratings from 1 to 5; on other scales they grow with the square of its width.
     """
 
-    level_variance: float = 0.5
-    """How far users' own levels lie from the middle of the scale."""
-    taste_variance: float = 0.05
-    """How much users differ in what they think of a feature."""
-    noise_variance: float = 0.75
-    """What features cannot tell of a single rating."""
+    level_damping: float = 1.5
+    """Penalty on the squared distance of a user's level from the middle of the scale, counted in ratings."""
+    taste_damping: float = 15.0
+    """Penalty on squared tastes for features, counted in ratings: the noise of a rating is so many times as
+    large as what users differ by, as variances."""
 
     def __post_init__(self) -> None:
-        positive(
-            level_variance=self.level_variance,
-            taste_variance=self.taste_variance,
-            noise_variance=self.noise_variance,
-        )
+        positive(level_damping=self.level_damping, taste_damping=self.taste_damping)
 
     def fit(
         self,
@@ -127,11 +121,9 @@ class PersonalRidge:
         if features.shape[:1] != (ratings.item_count,) or features.ndim != 2:
             raise DataError(f"features have shape {features.shape} for {ratings.item_count:,} items.")
         vectors = features - features.mean(axis=0, dtype=np.float64)
-        unit = ((public.high - public.low) / 4) ** 2
-        variances = np.full(1 + vectors.shape[1], unit * self.taste_variance)
-        variances[0] = unit * self.level_variance
+        ridge = np.diag([self.level_damping, *[self.taste_damping] * vectors.shape[1]])
         centre = (public.low + public.high) / 2
-        rows = _own_rows(ratings, vectors, centre, np.diag(unit * self.noise_variance / variances))
+        rows = _own_rows(ratings, vectors, centre, ridge)
         progress(Progress("personal ridge", 1, 1))
         items = len(vectors)
         return Factors(
@@ -144,7 +136,7 @@ class PersonalRidge:
             item_vectors=vectors.astype(np.float32),
             scale=public,
             seen=seen_in(ratings),
-            home=HomeFit(np.diag(1 / variances), np.full(items, 1 / (unit * self.noise_variance))),
+            home=HomeFit(ridge, np.ones(items)),
         )
 
 

@@ -25,8 +25,6 @@ TOLERANCE = 1e-4
 
 _MOST_STEPS = 200
 """Ten are usual; for columns of absurd size rounding may allow no number of steps to be enough."""
-_SHORTEST = 1e-9
-"""Share of a step below which rounding, not the loss, decides."""
 _LARGEST = 1e6
 """Log counts and columns up to here cannot overflow, whoever states them."""
 _CELLS = 500_000
@@ -39,9 +37,9 @@ Array = NDArray[np.float64]
 class Choice:
     """How likely each item is to be picked: by everybody, and by one user given those that she has rated."""
 
-    log_counts: Values
-    """Logarithm of how many users have rated each item, as far as that may be known."""
-    columns: Values
+    log_counts: NDArray[Any]
+    """Logarithm of how many users have rated each item, as far as that may be known; kept as float32."""
+    columns: NDArray[Any]
     """What else is known about each item, one row an item; columns of variance about 1 or below."""
     variance: float = 0.1
     """Prior variance of each number of a taste, around 0."""
@@ -136,8 +134,9 @@ class Choice:
 
     @cached_property
     def _centred(self) -> Array:
-        columns = self.columns.astype(np.float64)
-        return columns - columns.mean(axis=0)
+        columns: Array = self.columns.astype(np.float64)
+        columns -= columns.mean(axis=0)
+        return columns
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
@@ -177,7 +176,7 @@ def _fitted(choice: Choice, counts: Array, sums: Array) -> Array:
     found, search = np.zeros_like(sums), _start(choice, counts, sums)
     for _ in range(_MOST_STEPS):
         far = choice.variance * np.linalg.norm(search.gradients, axis=1) > TOLERANCE
-        search = search.only(far & (search.lengths > _SHORTEST))
+        search = search.only(far)
         if len(search.users) == 0:
             break
         _improve(search, choice, counts, sums)
@@ -241,5 +240,6 @@ def _sums(columns: Array, ptr: Offsets, index: Index) -> Array:
     sums = np.zeros((ptr.size - 1, columns.shape[1]))
     for user in range(sums.shape[0]):
         for position in range(ptr[user], ptr[user + 1]):
-            sums[user] += columns[index[position]]
+            for column in range(columns.shape[1]):
+                sums[user, column] += columns[index[position], column]
     return sums

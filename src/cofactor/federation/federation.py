@@ -19,6 +19,8 @@ from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.halves import Facts, Split
 from cofactor.federation.party import Party
 
+HAPPENED = Scale(0, 1)
+"""The scale of what only tells that something happened: 1 says so."""
 _ROOM = 0.25
 """Part of the scale by which the ratings of a party may stay away from its ends."""
 
@@ -129,6 +131,7 @@ class Federation:
             catalogue=self.item_ids,
             features=widths.pop(),
             public_items=self.public_items,
+            implicit=self.implicit,
         )
 
     def with_public_items(self, items: PublicItems) -> "Federation":
@@ -197,8 +200,13 @@ class Federation:
             np.concatenate([p.ratings.values for p in self.parties]),
             user_ids=users,
             item_ids=items,
-            scale=self.scale,
+            scale=None if self.implicit else self.scale,
         )
+
+    @property
+    def implicit(self) -> bool:
+        """Whether ratings only tell that something happened."""
+        return all(party.ratings.implicit for party in self.parties)
 
     @cached_property
     def user_ids(self) -> Ids:
@@ -216,12 +224,14 @@ class Federation:
 
 
 def _scale(parties: Sequence[Party], scale: Scale | None) -> Scale:
-    for party in parties:
-        if party.ratings.implicit:
-            raise DataError(
-                f"{party.name}: its rows only tell that something happened, and federations train on ratings "
-                "with values. Train such data in one place, with Pooled."
-            )
+    without = [party.name for party in parties if party.ratings.implicit]
+    if len(without) == len(parties):
+        return HAPPENED
+    if without:
+        raise DataError(
+            f"{without[0]}: its rows only tell that something happened, and other parties have ratings with "
+            "values. Bring them to one form: ratings.without_values(), or --implicit."
+        )
     known = [party.ratings.scale for party in parties if party.ratings.scale is not None]
     agreed = scale or _common(parties, known)
     for party in parties:

@@ -52,6 +52,9 @@ class Facts:
     public_items: PublicItems | None = None
     """What was declared to be public about the items, if anything was."""
 
+    implicit: bool = False
+    """Whether ratings only tell that something happened."""
+
     @property
     def user_count(self) -> int:
         """Users in all."""
@@ -169,7 +172,8 @@ class Recipe(Protocol):
 
     A recipe that takes no budget, because what it claims cannot be proved, has a text `not_private` besides:
     the guarantee then gives that reason. One that wants sums says in `aggregate` how they are made. One that
-    serves several kinds of federations names all of them in `splits`.
+    serves several kinds of federations names all of them in `splits`; one that can use ratings without values
+    says so in `takes_implicit`.
     """
 
     split: ClassVar[Split]

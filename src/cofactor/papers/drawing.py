@@ -19,7 +19,7 @@ def chart(made: Reproduction) -> Chart:
             _panel(panel, [row for row in rows if row.panel == panel], _levels(made))
             for panel in dict.fromkeys(row.panel for row in rows)
         ],
-        joined=made.measure == "MSE",
+        joined=made.item.startswith("figure") and made.measure != "MB",
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cofactor.papers.cells import Effort
 from cofactor.papers.material import Material
-from cofactor.papers.results import Row
+from cofactor.papers.results import Baseline, Row
 from cofactor.progress import Listener
 
 
@@ -17,5 +17,12 @@ class Figure:
     measure: str
     """What its numbers are: "MSE" or "MB"."""
     rows: Callable[[Material, Effort, Listener], list[Row]]
+    """Makes it with one set of data."""
     findings: Callable[[Sequence[Row]], list[str]]
     """Says what the paper claims and what the rows show."""
+    baselines: Callable[[Material, Effort], dict[str, Baseline]] | None = None
+    """What stands below it for comparison; None where that is among its rows."""
+    reading: str = ""
+    """How to read its numbers, in a sentence or two."""
+    data: tuple[str, ...] = ()
+    """The known sets that it shows, as far as they are there; any one, if none is named."""

@@ -1,7 +1,11 @@
 """The data that a figure is made with: whichever of the known sets a user has."""
 
+import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from cofactor.data.datasets import how_to_get
 from cofactor.data.files import read_ratings
@@ -17,8 +21,11 @@ _FOLDERS = {
     "libimseti": ("libimseti",),
     "ml-1m": ("ml-1m",),
     "ml-100k": ("ml-100k",),
+    "yelp": ("yelp",),
 }
 """Known sets, those of Li et al. (2022) first, and the folders that they are unpacked to."""
+_ARRAYS = {"yelp": "yelp-hin.npz"}
+"""Sets that are passed on as arrays `user`, `item` and `rating`, in which users and items are numbered."""
 _CATEGORIES = ("genres", "genre", "class", "category", "categories")
 
 
@@ -34,7 +41,20 @@ class Material:
     @classmethod
     def read(cls, place: Path) -> "Material":
         """Read a file of ratings, or the first known set that a folder holds."""
-        name, file = _found(place)
+        return cls._read(*_found(place))
+
+    @classmethod
+    def read_all(cls, place: Path, names: Sequence[str]) -> list["Material"]:
+        """Read those of some known sets that a folder holds; any other place as `read` does."""
+        own = {name: file for name in names if (file := _file_of(name, place)) is not None}
+        if not own:
+            return [cls.read(place)]
+        return [cls._read(name, file) for name, file in own.items()]
+
+    @classmethod
+    def _read(cls, name: str, file: Path) -> "Material":
+        if file.suffix == ".npz":
+            return cls(name=name, ratings=_from_arrays(file))
         ratings = read_ratings(file)
         if ratings.implicit:
             raise DataError(f"{file} holds no ratings with values, and figures show errors of ratings.")
@@ -48,12 +68,10 @@ def _found(place: Path) -> tuple[str, Path]:
         return place.name.split(".")[0], place
     if not place.is_dir():
         raise DataError(f"{place}: there is no such folder. Name one that holds ml-1m.zip or other data.")
-    for name, folders in _FOLDERS.items():
-        files = [place / f"{name}.zip", place / f"{name}.inter"]
-        files += [inside for folder in folders for inside in _ratings_in(place / folder)]
-        for file in files:
-            if file.is_file():
-                return name, file
+    for name in _FOLDERS:
+        file = _file_of(name, place)
+        if file is not None:
+            return name, file
     own = _ratings_in(place)
     if len(own) == 1:
         return place.resolve().name, own[0]
@@ -61,6 +79,25 @@ def _found(place: Path) -> tuple[str, Path]:
     raise DataError(
         f"{place} holds none of {known}. Get one: {how_to_get('ml-1m')} Or name a file of ratings."
     )
+
+
+def _file_of(name: str, place: Path) -> Path | None:
+    """Return where a folder holds a known set: packed, or unpacked to a folder of its own."""
+    if not place.is_dir():
+        return None
+    files = [place / f"{name}.zip", place / f"{name}.inter"]
+    files += [inside for folder in _FOLDERS[name] for inside in _ratings_in(place / folder)]
+    files += [place / _ARRAYS[name]] if name in _ARRAYS else []
+    return next((file for file in files if file.is_file()), None)
+
+
+def _from_arrays(file: Path) -> Ratings:
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            users, items, values = (stored[name] for name in ("user", "item", "rating"))
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+        raise DataError(f"{file} does not hold the arrays user, item and rating. Fetch it again.") from None
+    return Ratings.from_arrays(users, items, values)
 
 
 def _ratings_in(folder: Path) -> list[Path]:

@@ -10,8 +10,14 @@ from cofactor.papers.cells import Cell, Effort, measured
 from cofactor.papers.claims import Claim
 from cofactor.papers.figure import Figure
 from cofactor.papers.material import Material
+from cofactor.papers.reference import baselines
 from cofactor.papers.results import Row
 from cofactor.progress import Listener
+
+_READING = (
+    "Behind a number stands half of its 95% interval. Columns name budgets, delta 1e-06; what the accountant "
+    "proves is never more, unless a note says so."
+)
 
 
 def _errors(
@@ -28,7 +34,9 @@ def _errors(
     def findings(found: Sequence[Row]) -> list[str]:
         return [*(claim.found(found) for claim in claims()), *more(found)]
 
-    return Figure(title=title, measure="MSE", rows=rows, findings=findings)
+    return Figure(
+        title=title, measure="MSE", rows=rows, findings=findings, baselines=baselines, reading=_READING
+    )
 
 
 FIGURES = {

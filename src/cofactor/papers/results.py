@@ -75,7 +75,7 @@ class Reproduction:
     item: str
     title: str
     measure: str
-    """What the numbers are: "MSE" or "MB"."""
+    """What the numbers are: "MSE", "MB", or in each column something else."""
     data: Mapping[str, Any]
     """Which data, how large, and how often they were split anew."""
     rows: Sequence[Row]
@@ -83,6 +83,10 @@ class Reproduction:
     findings: Sequence[str]
     """What the paper claims and what we find, a sentence each."""
     seconds: float
+    reading: str = ""
+    """How to read the numbers."""
+    more_data: Sequence[Mapping[str, Any]] = ()
+    """The same about further sets of data, where there are several."""
 
     def as_json(self) -> dict[str, Any]:
         """Return everything with stable keys."""
@@ -92,6 +96,7 @@ class Reproduction:
             "title": self.title,
             "measure": self.measure,
             "data": dict(self.data),
+            "more_data": [dict(one) for one in self.more_data],
             "rows": [row.as_json() for row in self.rows],
             "baselines": {name: asdict(one) for name, one in self.baselines.items()},
             "findings": list(self.findings),

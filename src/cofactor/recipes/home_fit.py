@@ -1,5 +1,6 @@
 """What a party makes at home of item vectors that all parties released together. All of this stays there."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -73,21 +74,43 @@ def _ridge(ratings: Grouped, targets: Floats, items: Floats, penalties: NDArray[
 def fit_with_released(home: Bayes, party: Party, released: Floats, seed: int) -> Factors:
     """Fit the home model; released vectors are features of the items if that helped on ratings held out."""
     together = _columns(party.features, released)
-    chosen = together if _helps(home, party, together, seed) else party.features
-    return home.fit(party.ratings, features=chosen, seed=seed)
+    pair = (_fitting(home, party.features, seed), _fitting(home, together, seed))
+    gains = _gains(party.ratings, pair, seed)
+    return pair[int(_surely(gains))](party.ratings)
 
 
-def _helps(home: Bayes, party: Party, together: Floats, seed: int) -> bool:
-    """Say whether the party predicts its own held-out ratings better with the released vectors."""
+def fit_or_keep(
+    home: Bayes, party: Party, released: Floats, seed: int, shared: Callable[[Ratings], Factors]
+) -> Factors:
+    """Return a party's own model, of which released columns are features, or the shared one with its users.
+
+    The shared one is kept unless the own one has surely predicted ratings held out better.
+    """
+    own = _fitting(home, _columns(party.features, released), seed)
+    gains = _gains(party.ratings, (shared, own), seed)
+    return own(party.ratings) if _surely(gains) else shared(party.ratings)
+
+
+def _fitting(home: Bayes, features: Floats | None, seed: int) -> Callable[[Ratings], Factors]:
+    return lambda ratings: home.fit(ratings, features=features, seed=seed)
+
+
+def _gains(
+    ratings: Ratings, pair: tuple[Callable[[Ratings], Factors], Callable[[Ratings], Factors]], seed: int
+) -> NDArray[np.float64]:
+    """Return by how much the second of two models errs less on ratings held out; nothing if they are few."""
     try:
-        learn, test = by_fraction(party.ratings, _HELD_OUT, seed=seed)
+        learn, test = by_fraction(ratings, _HELD_OUT, seed=seed)
     except DataError:
-        return False
+        return np.zeros(0)
     if len(test) < _FEWEST:
-        return False
-    errors = [_squares(home.fit(learn, features=x, seed=seed), test) for x in (party.features, together)]
-    gain = errors[0] - errors[1]
-    return bool(gain.mean() > _SURE * gain.std() / np.sqrt(len(gain)))
+        return np.zeros(0)
+    first, second = (_squares(fit(learn), test) for fit in pair)
+    return np.asarray(first - second)
+
+
+def _surely(gains: NDArray[np.float64]) -> bool:
+    return len(gains) > 0 and bool(gains.mean() > _SURE * gains.std() / np.sqrt(len(gains)))
 
 
 def _squares(model: Factors, test: Ratings) -> NDArray[np.float64]:

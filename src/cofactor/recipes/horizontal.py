@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
 from cofactor.config import one_of, plain_numbers
+from cofactor.data.public_items import public_items_lines
 from cofactor.errors import Refused
 from cofactor.factors.bayes import Bayes
 from cofactor.federation.halves import Facts, Home, Promise, Split
@@ -162,6 +163,7 @@ class HorizontalMF:
                 "Which items there are, and how many users and ratings each party has: public.",
                 "The parties' own models, which are made from raw ratings and stay with them.",
                 ONE_USER,
+                *public_items_lines(facts.public_items),
             ),
             assumptions=sum_assumptions(self, facts),
             warnings=(*two_parties(facts), *self.hints(facts)),

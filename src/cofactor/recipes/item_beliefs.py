@@ -22,14 +22,16 @@ BIAS_SPREAD = 0.35
 """How far item biases lie from what features and popularity tell (standard deviation)."""
 GENEROSITY, FEATURE_SLOPE, POPULARITY_SLOPE, BIAS_SLOPE = 0.2, 0.05, 0.02, 0.12
 """Prior variances of a user's taste: constant, on each public feature, on log popularity, on item bias."""
-_USUAL_MEAN, _MEAN_SPREAD = 0.6, 0.4
+_USUAL_MEAN, _MEAN_SPREAD = 0.6, 0.3
 """Where means of all ratings usually lie, above the middle of the scale, and how far from there."""
 _MEAN_OF_USERS = 0.5
 """How far the mean of a user lies from that of all users."""
 _EXPECTED_BIAS = 0.5
 """How large biases are, before anything is known of them."""
-_PENALTY = 10.0
-"""Ridge of the regression of biases on features and popularity."""
+_SHIFT, _ON_FEATURES, _ON_POPULARITY, _ON_SQUARE = 0.05, 0.1, 0.1, 0.02
+"""Prior variances in the regression of biases: constant, each public feature, log popularity, its square."""
+_MANY_FEATURES = 30
+"""With more features each of them tells less."""
 _FACTOR_SPREAD = 0.07
 """How far an item lies along a direction from what its columns tell, where tastes have unit variance."""
 _FALL = 0.35
@@ -95,6 +97,12 @@ class Beliefs:
         return known / total if total > 0 else np.full(len(known), 1 / max(len(known), 1))
 
     @property
+    def certainty(self) -> float:
+        """How much of what counts tell about popularity is not noise: between 0 and 1, over ratings."""
+        real = max(float(np.var(self.counts) - np.mean(self.count_variance)), 1e-12)
+        return float(self.shares @ (real / (real + self.count_variance)))
+
+    @property
     def importance(self) -> Reals:
         """How much an item counts in a user's message."""
         if self.seen == 0:
@@ -105,7 +113,8 @@ class Beliefs:
     @property
     def columns(self) -> Reals:
         """What users' tastes are about: a row for each item."""
-        learned = np.column_stack([self.popularity, self.bias - self.shares @ self.bias])
+        popularity = math.sqrt(self.certainty) * self.popularity
+        learned = np.column_stack([popularity, self.bias - self.shares @ self.bias])
         base = np.column_stack([np.ones(len(self.bias)), self.features, learned * (self.seen > 0)])
         return np.asarray(base + self.factors @ self.directions.T)
 
@@ -130,11 +139,10 @@ def with_users(beliefs: Beliefs, sums: Reals, noise: float, most: float) -> Beli
 
     There are no more users than `most`.
     """
-    users = float(np.clip(sums[0], 1.0, most))
-    told = 2.0 * sums[1] / users
-    uncertain = 4.0 * noise**2 * (1 + _USUAL_MEAN**2) / users**2 + _MEAN_OF_USERS**2 / users
+    users = float(np.clip(sums[0], max(1.0, noise), max(most, noise)))
+    uncertain = (2.0 * noise / users) ** 2 + _MEAN_OF_USERS**2 / users
     gain = _MEAN_SPREAD**2 / (_MEAN_SPREAD**2 + uncertain)
-    mean = _USUAL_MEAN + gain * (told - _USUAL_MEAN)
+    mean = _USUAL_MEAN + gain * (2.0 * sums[1] / users - _USUAL_MEAN)
     covariance = beliefs.covariance.copy()
     covariance[0, 0] += (1 - gain) * _MEAN_SPREAD**2
     return replace(beliefs, users=users, mean=float(np.clip(mean, -2.0, 2.0)), covariance=covariance)
@@ -149,6 +157,12 @@ def with_items(beliefs: Beliefs, sums: Reals, noise: float, count_weight: float,
     found = later(known, sums[:, 1], seen, uncertain, variance)
     if told.directions.shape[1] > 0:
         found = _with_factors(found, sums[:, 2:], seen, uncertain, noise, usual, told)
+    return replace(found, seen=beliefs.seen + 1)
+
+
+def with_counts(beliefs: Beliefs, counts: Reals, noise: float) -> Beliefs:
+    """Take in how often items were chosen, with noise of this deviation, where nothing else is told."""
+    found, _, _ = _with_counts(beliefs, counts, noise)
     return replace(found, seen=beliefs.seen + 1)
 
 
@@ -182,22 +196,22 @@ def _with_first_biases(
     beliefs: Beliefs, told: Reals, seen: Reals, uncertain: Reals, variance: Reals
 ) -> Beliefs:
     """Regress biases on features and popularity, and shrink each item's own to that."""
-    own = BIAS_SPREAD**2
-    popularity = beliefs.popularity
-    known = np.column_stack([np.ones(len(told)), beliefs.features, popularity, popularity**2])
+    own, popularity, certain = BIAS_SPREAD**2, beliefs.popularity, beliefs.certainty + _TINY
+    known = np.column_stack([np.ones(len(told)), beliefs.features, popularity, popularity**2 - 1])
+    width = beliefs.features.shape[1]
+    each = _ON_FEATURES * min(1.0, _MANY_FEATURES / max(width, 1))
+    prior = np.array([_SHIFT, *[each] * width, _ON_POPULARITY * certain, _ON_SQUARE * certain])
     precision = 1 / (variance + (uncertain * _EXPECTED_BIAS) ** 2 + seen**2 * own)
     design = known * seen[:, None]
     weighted = (design * precision[:, None]).T
-    penalty = np.full(known.shape[1], _PENALTY)
-    penalty[0] *= 1e-3
-    expected = known @ np.linalg.solve(weighted @ design + np.diag(penalty), weighted @ told)
-    variance = variance + uncertain**2 * (expected**2 + own)
-    return _shrunk(
-        replace(beliefs, bias=expected, variance=np.full(len(told), own)),
-        told - seen * expected,
-        seen,
-        variance,
-    )
+    spread = np.linalg.inv(weighted @ design + np.diag(1 / prior))
+    expected = known @ (spread @ (weighted @ told))
+    noisy = variance + uncertain**2 * (expected**2 + own)
+    begun = replace(beliefs, bias=expected, variance=np.full(len(told), own))
+    found = _shrunk(begun, told - seen * expected, seen, noisy)
+    # What an item's own sums leave open is as uncertain as the regression is there.
+    doubt = np.einsum("ij,jk,ik->i", known, spread, known) * (found.variance / own) ** 2
+    return replace(found, variance=found.variance + doubt)
 
 
 def _with_biases(beliefs: Beliefs, told: Reals, seen: Reals, uncertain: Reals, variance: Reals) -> Beliefs:

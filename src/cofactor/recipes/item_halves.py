@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.data.grouping import Grouped
-from cofactor.errors import RunError
+from cofactor.data.ratings import Ratings
+from cofactor.errors import ConfigError, RunError
+from cofactor.factors.bayes import Bayes
 from cofactor.factors.choosing import Choice
 from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.federation.door import COORDINATOR
@@ -16,10 +19,12 @@ from cofactor.federation.halves import Facts, Home, State, array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import Bounded
 from cofactor.recipes.device_steps import left_in
+from cofactor.recipes.home_fit import fit_or_keep
 from cofactor.recipes.item_beliefs import (
     Beliefs,
     Told,
     told_of,
+    with_counts,
     with_items,
     with_spread,
     with_users,
@@ -35,6 +40,7 @@ from cofactor.recipes.item_letters import (
     UserSums,
     item_sums_of,
 )
+from cofactor.recipes.item_rounds import item_columns
 from cofactor.recipes.item_sums import Known, summed, told_in
 from cofactor.recipes.summing_mode import into_sum, only_sums
 
@@ -43,6 +49,9 @@ if TYPE_CHECKING:
 
 Reals = NDArray[np.float64]
 
+_FEATURE_VARIANCE = 2.0
+"""What the variances of all public columns over items add up to: however many there are and whatever their
+units, they say as much about tastes."""
 _UNKNOWN = 0.3
 """Part of its uncertainty that is added to a count before its logarithm is taken."""
 
@@ -50,8 +59,12 @@ _UNKNOWN = 0.3
 def features_of(facts: Facts) -> Reals:
     """Return public numbers about items, without any if none were declared."""
     if facts.public_items is None:
+        if facts.features:
+            raise ConfigError("public features of items must be declared: Federation.with_public_items.")
         return np.zeros((facts.item_count, 0))
-    return facts.public_items.rows(facts.catalogue).astype(np.float64)
+    rows = facts.public_items.rows(facts.catalogue).astype(np.float64)
+    spread = float(np.var(rows, axis=0).sum())
+    return rows * math.sqrt(_FEATURE_VARIANCE / spread) if spread > 0 else rows
 
 
 class Units:
@@ -74,7 +87,8 @@ class ItemParticipant:
     def __init__(self, recipe: "SharedBiases", home: Home) -> None:
         """Bring ratings to the usual units."""
         self._recipe, self._home = recipe, home
-        self._ratings = Units(home.facts).inward(home.party.ratings.by_user)
+        self._units = Units(home.facts)
+        self._ratings = self._units.inward(home.party.ratings.by_user)
         self._features = features_of(home.facts)
 
     def handle(self, round: int, message: Message) -> Message:
@@ -83,14 +97,29 @@ class ItemParticipant:
         ratings = self._ratings.keep(np.repeat(left, self._ratings.sizes))
         if isinstance(message, UsersAsked):
             return UserSums(sums=self._out(USER_SUMS, self._users(ratings), left))
-        if isinstance(message, ItemsKnown) and 2 <= round <= 1 + len(self._recipe.rounds):
+        if isinstance(message, ItemsKnown) and 2 <= round <= 1 + len(self._recipe.steps):
             return self._items(round - 2, message, ratings, left)
         raise RunError(f"{self._home.party.name}: did not expect {type(message).__name__} here.")
 
     def finish(self, message: Message) -> Factors:
-        """Fit users to all of their ratings."""
-        known, ratings = Known.of(message, self._features, self._home.facts), self._home.party.ratings
-        tastes = known.fit(self._ratings).tastes @ known.root.T
+        """Fit users to all of their ratings; a party of many users may have learned more than it was told."""
+        known, party, recipe = (
+            Known.of(message, self._features, self._home.facts),
+            self._home.party,
+            self._recipe,
+        )
+
+        def shared(ratings: Ratings) -> Factors:
+            tastes = known.fit(self._units.inward(ratings.by_user)).tastes @ known.root.T
+            return self._model(message, known, tastes, ratings)
+
+        if self._home.facts.split != "horizontal" or not isinstance(recipe.home, Bayes):
+            return shared(party.ratings)
+        told = np.column_stack([known.expected, known.plain[:, 1 + self._features.shape[1] :]])
+        model = fit_or_keep(recipe.home, party, told.astype(np.float32), self._home.seed, shared)
+        return replace(model, choice=choice_of(message, self._features, self._home.facts))
+
+    def _model(self, message: Message, known: Known, tastes: Reals, ratings: Ratings) -> Factors:
         return model_of(
             self._home.facts, message, known, self._features, ratings.user_ids, tastes, seen_in(ratings)
         )
@@ -112,11 +141,11 @@ class ItemParticipant:
 
     def _items(self, step: int, message: Message, ratings: Grouped, left: NDArray[np.bool_]) -> Message:
         recipe, facts = self._recipe, self._home.facts
-        plan, what = recipe.rounds[step], item_sums_of(step + 1)
+        plan, what = recipe.steps[step], item_sums_of(step + 1)
         found = summed(
             ratings,
             Known.of(message, self._features, facts),
-            told_in(message, self._features.shape[1] + 3, plan.factors),
+            None if facts.implicit else told_in(message, self._features.shape[1] + 3, plan.factors),
             count_weight=plan.count_weight,
             items=recipe.grid(what, facts),
             spread=recipe.grid(SPREAD_SUMS, facts) if plan.spread_share else None,
@@ -144,7 +173,7 @@ class ItemCoordinator:
     @property
     def rounds(self) -> int:
         """One about users, the others about items."""
-        return 1 + len(self._recipe.rounds)
+        return 1 + len(self._recipe.steps)
 
     def ask(self, round: int) -> Message:
         """Ask about users, then about items."""
@@ -164,10 +193,13 @@ class ItemCoordinator:
             sums, noise = self._total(replies, USER_SUMS, "sums", (2,))
             self._beliefs = with_users(self._beliefs, sums, noise, self._facts.user_count)
             return
-        step = self._recipe.rounds[round - 2]
+        step = self._recipe.steps[round - 2]
         told = self._told(round)
-        shape = (self._facts.item_count, 2 + step.factors)
+        shape = (self._facts.item_count, item_columns(step, self._facts))
         sums, noise = self._total(replies, item_sums_of(round - 1), "items", shape)
+        if self._facts.implicit:
+            self._beliefs = with_counts(self._beliefs, sums[:, 0], noise)
+            return
         self._beliefs = with_items(self._beliefs, sums, noise, step.count_weight, told)
         if step.spread_share:
             width = len(self._beliefs.covariance)
@@ -183,6 +215,8 @@ class ItemCoordinator:
     def published(self) -> Factors:
         """Return a model of items; users who bring their own ratings can be folded in."""
         last = self.last()
+        if self._facts.implicit:
+            return choosing_model(self._facts, last, self._features, None)
         known = Known.of(last, self._features, self._facts)
         nobody = np.zeros((0, known.columns.shape[1]))
         return model_of(self._facts, last, known, self._features, self._facts.catalogue[:0], nobody, None)
@@ -196,7 +230,7 @@ class ItemCoordinator:
         self._beliefs = Beliefs.from_arrays(dict(state))
 
     def _told(self, round: int) -> Told:
-        return told_of(self._beliefs, self._recipe.rounds[round - 2].factors)
+        return told_of(self._beliefs, self._recipe.steps[round - 2].factors)
 
     def _known(self, told: Told) -> dict[str, Any]:
         beliefs = self._beliefs
@@ -235,8 +269,6 @@ def model_of(
 ) -> Factors:
     """Return what is known as a model, with users' tastes."""
     units = Units(facts)
-    counts = array_of(message, "counts", (facts.item_count, 2), COORDINATOR)
-    logs = np.log(np.maximum(counts[:, 0], 0) + _UNKNOWN * np.maximum(counts[:, 1], 1e-3))
     precision: Reals = np.asarray(np.linalg.inv(known.root @ known.root.T) / units.size**2, np.float64)
     return Factors(
         user_ids=user_ids,
@@ -249,8 +281,30 @@ def model_of(
         scale=facts.scale,
         seen=seen,
         home=HomeFit(precision, known.weights / units.size**2, calibrated=True),
-        choice=Choice(
-            log_counts=logs.astype(np.float32),
-            columns=np.column_stack([features, logs]).astype(np.float32),
-        ),
+        choice=choice_of(message, features, facts),
     )
+
+
+def choosing_model(facts: Facts, message: Message, features: Reals, ratings: Ratings | None) -> Factors:
+    """Return a model that only ranks: by how often items are chosen, and by what a user has chosen."""
+    choice = choice_of(message, features, facts)
+    users = facts.catalogue[:0] if ratings is None else ratings.user_ids
+    return Factors(
+        user_ids=users,
+        item_ids=facts.catalogue,
+        mean=0.0,
+        user_bias=np.zeros(len(users), np.float32),
+        item_bias=choice.log_counts,
+        user_vectors=np.zeros((len(users), 0), np.float32),
+        item_vectors=np.zeros((facts.item_count, 0), np.float32),
+        seen=None if ratings is None else seen_in(ratings),
+        home=HomeFit(np.zeros((0, 0)), np.ones(facts.item_count), confidence=1.0),
+        choice=choice,
+    )
+
+
+def choice_of(message: Message, features: Reals, facts: Facts) -> Choice:
+    """Return how items are ranked: by how often they are rated, and what a user's own choice tells."""
+    counts = array_of(message, "counts", (facts.item_count, 2), COORDINATOR)
+    floor = _UNKNOWN * np.maximum(counts[:, 1], 1e-3)
+    return Choice.from_counts(counts[:, 0], floor, features)

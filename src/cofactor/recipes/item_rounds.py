@@ -1,9 +1,22 @@
 """How a recipe that releases sums about items spends its budget: rounds, and what each is for."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from cofactor.config import not_negative, plain_numbers, positive, whole
 from cofactor.federation.halves import Facts
+
+_ENOUGH, _ENOUGH_FOR_FACTORS = 0.12, 12.0
+"""Signal of an average item's count, relative to its noise, from which sums about items tell something."""
+_PLANS = (
+    (5.0, ((0.4, 0.8), (0.2, 0.35), (0.2, 0.2), (0.2, 0.2))),
+    (2.0, ((0.5, 0.8), (0.25, 0.35), (0.25, 0.35))),
+    (0.0, ((0.7, 0.8), (0.3, 0.2))),
+)
+"""From which signal on, each round's share and how much counts weigh in it."""
+_WITH_FACTORS = ((0.35, 0.8), (0.15, 0.35), (0.1, 0.2), (0.4, 0.2))
+_SPREADING = 3e-3
+"""Noise for each user up to which it pays to ask how tastes spread."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,21 +39,33 @@ class ItemRound:
         whole(factors=self.factors or None)
 
 
-def usual_rounds(noise: float, facts: Facts, *, features: int, most_factors: int) -> tuple[ItemRound, ...]:
-    """Choose rounds from public numbers: how noisy a release of one user's length is, for each user."""
-    relative = noise / facts.user_count
-    if relative > 3e-3:
-        return (ItemRound(share=0.7, count_weight=0.8), ItemRound(share=0.3, count_weight=0.2))
-    if features == 0:
-        later = ItemRound(share=0.25, count_weight=0.35, spread_share=0.03)
-        return (ItemRound(share=0.5, count_weight=0.8), later, later)
-    if relative > 2.5e-4 or most_factors == 0:
-        third = ItemRound(share=0.2, count_weight=0.2, spread_share=0.03)
-        second = ItemRound(share=0.2, count_weight=0.35, spread_share=0.03)
-        return (ItemRound(share=0.4, count_weight=0.8), second, third, third)
-    return (
-        ItemRound(share=0.35, count_weight=0.8),
-        ItemRound(share=0.15, count_weight=0.35, spread_share=0.03),
-        ItemRound(share=0.1, count_weight=0.2, spread_share=0.03),
-        ItemRound(share=0.4, count_weight=0.2, factors=most_factors),
-    )
+def item_columns(round: ItemRound, facts: Facts) -> int:
+    """Return how many numbers are summed for each item: counts, residuals, and tastes times those."""
+    return 1 if facts.implicit else 2 + round.factors
+
+
+def usual_rounds(noise: float, facts: Facts, *, features: int, factors: int) -> tuple[ItemRound, ...]:
+    """Choose rounds from public numbers, before any budget is spent.
+
+    `noise` is that of a sum to which each user adds a message of length 1. What decides is the ratio of an
+    average item's count to it: with more signal there are more rounds, which aim better, and in the end
+    factors; with hardly any, only the mean of all users is asked for. How tastes spread is asked for where
+    there are many users for the noise.
+    """
+    users, each = facts.user_count, facts.rating_count / max(facts.user_count, 1)
+    signal = users * math.sqrt(each) / (facts.item_count * max(noise, 1e-9))
+    if signal < _ENOUGH:
+        return ()
+    if facts.implicit:
+        return (ItemRound(share=1.0, count_weight=1.0),)
+    per_user = _SPREADING if features else _SPREADING / 2
+    spread = 0.03 if noise / max(users, 1) <= per_user else 0.0
+    plan = next(rounds for least, rounds in _PLANS if signal >= least)
+    told = min(factors, features // 2) if signal >= _ENOUGH_FOR_FACTORS else 0
+    if told:
+        plan = _WITH_FACTORS
+    made = [ItemRound(share=share, count_weight=weight, spread_share=spread) for share, weight in plan]
+    first, last = replace(made[0], spread_share=0.0), made[-1]
+    if told:
+        last = replace(last, factors=told, spread_share=0.0)
+    return (first, *made[1:-1], last)

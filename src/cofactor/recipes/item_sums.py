@@ -102,6 +102,13 @@ def messages(ratings: Grouped, known: Known, fit: Fitted, count_weight: float, t
     return np.asarray(np.where(usable[owners, None], rows, 0.0) * scale[owners, None])
 
 
+def chosen(ratings: Grouped, importance: Reals) -> Reals:
+    """Return a row for each rating that only tells that it happened; all of a user have length 1."""
+    owners, own = ratings.members(), importance[ratings.index]
+    lengths = np.sqrt(np.bincount(owners, own**2, minlength=len(ratings.ptr) - 1))
+    return np.asarray(own / lengths[owners])[:, None]
+
+
 def _shortened(tastes: Reals, longest: float) -> Reals:
     lengths = np.sqrt(np.square(tastes).sum(axis=1, keepdims=True))
     return np.asarray(tastes * np.minimum(1.0, longest / np.maximum(lengths, 1e-12)))
@@ -118,22 +125,27 @@ class Summed:
 def summed(
     ratings: Grouped,
     known: Known,
-    told: Told,
+    told: Told | None,
     *,
     count_weight: float,
     items: FixedPoint,
     spread: FixedPoint | None,
     random: Random,
 ) -> Summed:
-    """Add up the messages of all users, and how their tastes spread if there is a grid for that."""
+    """Add up the messages of all users, and how their tastes spread if there is a grid for that.
+
+    Without anything to be told, users say which items they have chosen, and no more.
+    """
     count, width = len(known.expected), known.columns.shape[1]
-    columns = 2 + told.directions.shape[1]
+    columns = 1 if told is None else 2 + told.directions.shape[1]
     table, spreads = np.zeros((count, columns), np.int64), np.zeros(width * (width + 1) // 2, np.int64)
     for part in _parts(ratings):
-        fit = known.fit(part, told.directions, spreads=spread is not None)
-        rows = messages(part, known, fit, count_weight, told)
-        added = items.table(rows, part.ptr, part.index, place_count=count, limit=1.0, random=random)
-        table += added.value
+        if told is None:
+            rows = chosen(part, known.importance)
+        else:
+            fit = known.fit(part, told.directions, spreads=spread is not None)
+            rows = messages(part, known, fit, count_weight, told)
+        table += items.table(rows, part.ptr, part.index, place_count=count, limit=1.0, random=random).value
         if spread is not None:
             own = np.where(np.isfinite(fit.spreads).all(axis=1, keepdims=True), fit.spreads, 0.0)
             spreads += spread.total(own, limit=SPREAD_LIMIT, random=random, unit="user").value

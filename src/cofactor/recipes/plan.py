@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cofactor.config import whole
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Scale
 from cofactor.errors import ConfigError
 from cofactor.federation.halves import Facts, Split
@@ -28,13 +29,15 @@ def plan(
     ratings: int | None = None,
     parties: int = 1,
     features: int = 0,
+    public_items: PublicItems | None = None,
     scale: Scale = _SCALE,
     keep_noise: bool = False,
 ) -> Plan:
     """Settle the noise of a recipe, or of a Schedule, and say what follows from it.
 
     A recipe needs the numbers of users, items and ratings at all parties together; parties are taken to be
-    equally large. On devices every user is a party.
+    equally large. On devices every user is a party. `features` says how many public numbers there are about
+    each item, or `public_items` which they are.
     """
     if isinstance(recipe, Schedule):
         return plan_schedule(recipe, budget, keep_noise=keep_noise)
@@ -44,6 +47,8 @@ def plan(
         raise ConfigError("a plan for a recipe needs users, items and ratings: about how many there are.")
     whole(users=users, items=items, ratings=ratings, parties=parties)
     facts = _facts(recipe.split, users, items, ratings, parties, scale, features)
+    if public_items is not None:
+        facts = replace(facts, features=len(public_items.names), public_items=public_items)
     return _planned(recipe.settled(facts, budget), facts, budget, keep_noise=keep_noise)
 
 

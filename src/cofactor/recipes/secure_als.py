@@ -26,4 +26,4 @@ class SecureALS(SharedBiases):
         whole(factors=self.factors or None)
 
     def _usual(self, noise: float, facts: Facts) -> tuple[ItemRound, ...]:
-        return usual_rounds(noise, facts, features=facts.features, most_factors=self.factors)
+        return usual_rounds(noise, facts, features=facts.features, factors=self.factors)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from cofactor.config import plain_numbers, positive
-from cofactor.data.public_items import PublicItems, public_items_line
+from cofactor.data.public_items import PublicItems, public_items_lines
 from cofactor.errors import ConfigError, Refused, RunError
+from cofactor.factors.bayes import Bayes
 from cofactor.federation.door import OVERFLOW
 from cofactor.federation.halves import Facts, Home, Promise, Split
 from cofactor.federation.messages import Message
@@ -22,6 +23,7 @@ from cofactor.privacy.events import Bound
 from cofactor.privacy.fixed_point import FixedPoint
 from cofactor.privacy.mechanisms import Skellam
 from cofactor.privacy.schedule import Release, Schedule
+from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.item_halves import ItemCoordinator, ItemParticipant
 from cofactor.recipes.item_letters import (
     SPREAD_SUMS,
@@ -34,7 +36,7 @@ from cofactor.recipes.item_letters import (
     UserSums,
     item_sums_of,
 )
-from cofactor.recipes.item_rounds import ItemRound, usual_rounds
+from cofactor.recipes.item_rounds import ItemRound, item_columns, usual_rounds
 from cofactor.recipes.item_sums import SPREAD_LIMIT
 from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
@@ -56,6 +58,7 @@ class SharedBiases:
     split: ClassVar[Split] = "on-device"
     splits: ClassVar[tuple[Split, ...]] = ("on-device", "horizontal")
     units: ClassVar[tuple[Unit, ...]] = ("user",)
+    takes_implicit: ClassVar[bool] = True
     messages: ClassVar[tuple[type[Message], ...]] = (
         UsersAsked,
         UserSums,
@@ -65,8 +68,8 @@ class SharedBiases:
         ItemsFinal,
     )
 
-    rounds: tuple[ItemRound, ...] = ()
-    """What is asked about items, round by round; chosen from public numbers if empty."""
+    rounds: tuple[ItemRound, ...] | None = None
+    """What is asked about items, round by round."""
     user_share: float = 0.01
     """Budget for the number of users and their mean, relative to those of the rounds."""
     public_items: PublicItems | None = None
@@ -75,6 +78,8 @@ class SharedBiases:
         default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1)
     )
     """How messages are added up, how many devices may drop out, and how many may collude."""
+    home: Bayes | UsersOnly = field(default_factory=Bayes)
+    """What a party of many users fits at home, if it predicts better than what all know together."""
     noise: float | None = None
     """Noise of a release that has a share of 1, which follows from the budget."""
 
@@ -82,7 +87,7 @@ class SharedBiases:
         plain_numbers(self)
         positive(noise=self.noise or 1.0, user_share=self.user_share)
         check_sum(self)
-        if not all(isinstance(each, ItemRound) for each in self.rounds):
+        if not all(isinstance(each, ItemRound) for each in self.rounds or ()):
             raise ConfigError("rounds are ItemRound(share=..., count_weight=...), one behind the other.")
         if not isinstance(self.public_items, PublicItems | None):
             raise ConfigError("public_items must be PublicItems, such as PublicItems.of_table(table).")
@@ -98,7 +103,9 @@ class SharedBiases:
             noise=0.0 if budget is None else one_release(budget, facts),
         )
         assert chosen.noise is not None
-        rounds = self.rounds or self._usual(chosen.noise * math.sqrt(chosen._noises(facts)), facts)
+        rounds = self.rounds
+        if rounds is None:
+            rounds = self._usual(chosen.noise * math.sqrt(chosen._noises(facts)), facts)
         shares = self.user_share + sum(each.share + each.spread_share for each in rounds)
         chosen = replace(chosen, rounds=rounds, noise=chosen.noise * math.sqrt(shares))
         if budget is None:
@@ -109,14 +116,14 @@ class SharedBiases:
 
     def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:  # noqa: ARG002 (all send the same)
         """Return everything that a party will release; noise is relative."""
-        spreads = sum(each.spread_share > 0 for each in self.rounds)
+        spreads = sum(each.spread_share > 0 for each in self.steps)
         releases = [self._release(USER_SUMS, facts)]
-        releases += [self._release(item_sums_of(at + 1), facts) for at in range(len(self.rounds))]
+        releases += [self._release(item_sums_of(at + 1), facts) for at in range(len(self.steps))]
         if spreads:
             releases += [replace(self._release(SPREAD_SUMS, facts), rounds=spreads)]
         return Schedule(
             releases=tuple(releases),
-            rounds=1 + len(self.rounds),
+            rounds=1 + len(self.steps),
             parties=len(facts.parties),
             users=facts.user_count,
         )
@@ -143,7 +150,7 @@ class SharedBiases:
             does_not_cover=(
                 "Which items there are, about how many ratings a user has, who takes part, and who answers "
                 "in which round: public.",
-                *(() if facts.public_items is None else (public_items_line(facts.public_items),)),
+                *public_items_lines(facts.public_items),
                 "What a device or a party shows to its own users: made from raw ratings, it stays there.",
                 ONE_USER,
             ),
@@ -152,6 +159,13 @@ class SharedBiases:
             why_not=self.aggregate.why_not(facts.summed),
             shared={} if facts.cohort else dict.fromkeys(names, own),
         )
+
+    @property
+    def steps(self) -> tuple[ItemRound, ...]:
+        """What is asked about items, round by round. When settled."""
+        if self.rounds is None:
+            raise RunError(f"{type(self).__name__} is not settled: rounds are still open.")
+        return self.rounds
 
     def grid(self, what: str, facts: Facts) -> FixedPoint:
         """Return how the numbers of a release become whole ones. When settled."""
@@ -171,7 +185,7 @@ class SharedBiases:
         return limit * assumed * math.sqrt(self._noises(facts) / self._share(what))
 
     def _usual(self, noise: float, facts: Facts) -> tuple[ItemRound, ...]:
-        return usual_rounds(noise, facts, features=facts.features, most_factors=0)
+        return usual_rounds(noise, facts, features=facts.features, factors=0)
 
     def _release(self, what: str, facts: Facts) -> Release:
         """Return a release that is made once."""
@@ -190,7 +204,7 @@ class SharedBiases:
         if what == USER_SUMS:
             return self.user_share
         if what == SPREAD_SUMS:
-            return next(each.spread_share for each in self.rounds if each.spread_share)
+            return next(each.spread_share for each in self.steps if each.spread_share)
         return self._round(what).share
 
     def _limit(self, what: str) -> float:
@@ -203,10 +217,10 @@ class SharedBiases:
             return 2
         if what == SPREAD_SUMS:
             return width * (width + 1) // 2
-        return facts.item_count * (2 + self._round(what).factors)
+        return facts.item_count * item_columns(self._round(what), facts)
 
     def _round(self, what: str) -> ItemRound:
-        return next(each for at, each in enumerate(self.rounds) if item_sums_of(at + 1) == what)
+        return next(each for at, each in enumerate(self.steps) if item_sums_of(at + 1) == what)
 
     def _noises(self, facts: Facts) -> float:
         """Return how many times the noise that is promised an opened sum has, as a variance."""

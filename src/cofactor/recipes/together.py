@@ -10,7 +10,7 @@ from typing import Any
 
 from cofactor.config import as_table
 from cofactor.crypto.keys import Identity
-from cofactor.errors import ConfigError, Refused
+from cofactor.errors import ConfigError, DataError, Refused
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
 from cofactor.federation.door import release_of
@@ -65,6 +65,8 @@ class Training:
 def train_together(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
     """Train a federation; what is in the folder already is not done again."""
     _check(recipe, federation, budget)
+    if getattr(recipe, "public_items", None) is not None:
+        federation = federation.with_public_items(recipe.public_items)  # type: ignore[attr-defined]
     if training.failures.devices and not federation.facts.cohort:
         raise ConfigError("devices drop out by chance in a simulation only: Federation.on_device(ratings).")
     with alone_in(training.folder):
@@ -143,6 +145,11 @@ def _check(recipe: Recipe, federation: Federation, budget: Budget | None) -> Non
     if federation.kind not in splits_of(recipe):
         words = " and ".join(splits_of(recipe))
         raise ConfigError(f"{name} is for {words} federations, and this one is {federation.kind}.")
+    if federation.implicit and not getattr(recipe, "takes_implicit", False):
+        raise DataError(
+            f"the rows only tell that something happened, and {name} trains on ratings with values. Use "
+            "SecureALS (secure-als), or train such data in one place, with Pooled."
+        )
     if budget is not None and not isinstance(budget, Budget):
         raise ConfigError(f"budget must be a Budget, got {budget!r}.")
     # That a device holds nothing is nobody's business; a party without ratings has only been misnamed.
@@ -315,4 +322,5 @@ def _loss(events: list[Event], budget: Budget, shares: Mapping[str, float]) -> f
 
 
 def _data_facts(facts: Facts) -> DataFacts:
-    return DataFacts(facts.user_count, facts.item_count, facts.rating_count, str(facts.scale))
+    scale = "implicit" if facts.implicit else str(facts.scale)
+    return DataFacts(facts.user_count, facts.item_count, facts.rating_count, scale)

@@ -59,7 +59,7 @@ def train(
     if not hasattr(recipe, "participant"):
         raise ConfigError(f"train takes a recipe, such as Pooled(model=SGD()), got {recipe!r}.")
     if features is not None:
-        raise ConfigError("parties of a federation bring their own features: Federation.with_features.")
+        raise ConfigError("parties of a federation bring their own features: Federation.with_public_items.")
     training = Training(
         seed=seed,
         progress=progress,

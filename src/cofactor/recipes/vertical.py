@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from cofactor.config import plain_numbers, whole
+from cofactor.data.public_items import public_items_lines
 from cofactor.errors import Refused
 from cofactor.federation.halves import Facts, Home, Promise, Split
 from cofactor.federation.messages import Message
@@ -161,6 +162,7 @@ class VerticalMF:
             does_not_cover=(
                 "Who the users are, which items there are, and how many ratings each party has: public.",
                 "What a party shows to its own users.",
+                *public_items_lines(facts.public_items),
             ),
             assumptions=sum_assumptions(self, facts),
             warnings=(*warnings, *two_parties(facts), *self.hints(facts)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from cofactor.config import fraction, whole
+from cofactor.data.public_items import public_items_lines
 from cofactor.errors import ConfigError, Refused
 from cofactor.factors.bayes import Bayes
 from cofactor.federation.door import OVERFLOW
@@ -142,6 +143,7 @@ class VerticalTaste:
                 "Who the users are, which items a party has and how many ratings it has: all parties know.",
                 "All ratings of one user together: what they have in common can show through the noise.",
                 "A party's own model, which is made from its ratings as they are and stays with the party.",
+                *public_items_lines(facts.public_items),
             ),
             assumptions=self.aggregate.assumptions(parties),
             warnings=_warnings(parties),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cofactor.data import split as split
     from cofactor.data import synthetic as synthetic
     from cofactor.data.files import read_ratings as read_ratings
+    from cofactor.data.public_items import PublicItems as PublicItems
     from cofactor.data.ratings import Ratings as Ratings
     from cofactor.data.ratings import Scale as Scale
     from cofactor.data.tables import Features as Features
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
     from cofactor.factors.als import ALS as ALS
     from cofactor.factors.baselines import GlobalMean as GlobalMean
     from cofactor.factors.baselines import ItemMean as ItemMean
+    from cofactor.factors.baselines import PersonalRidge as PersonalRidge
     from cofactor.factors.baselines import Popularity as Popularity
     from cofactor.factors.baselines import UserItemBias as UserItemBias
     from cofactor.factors.baselines import UserMean as UserMean
     from cofactor.factors.bayes import Bayes as Bayes
+    from cofactor.factors.choosing import Choice as Choice
     from cofactor.factors.implicit import ImplicitALS as ImplicitALS
     from cofactor.factors.model import Factors as Factors
     from cofactor.factors.model import Recommendation as Recommendation
@@ -63,16 +66,21 @@ if TYPE_CHECKING:
     from cofactor.randomness import InsecureRandom as InsecureRandom
     from cofactor.randomness import SecureRandom as SecureRandom
     from cofactor.recipes.alone import Alone as Alone
+    from cofactor.recipes.central import CentralDPSGD as CentralDPSGD
     from cofactor.recipes.clipping import EmbeddingClipping as EmbeddingClipping
     from cofactor.recipes.clipping import GradientClipping as GradientClipping
     from cofactor.recipes.home_fit import UsersOnly as UsersOnly
     from cofactor.recipes.horizontal import HorizontalMF as HorizontalMF
+    from cofactor.recipes.item_rounds import ItemRound as ItemRound
     from cofactor.recipes.langevin import DPSGLD as DPSGLD
     from cofactor.recipes.local_reports import LocalReports as LocalReports
     from cofactor.recipes.objective import ObjectivePerturbation as ObjectivePerturbation
     from cofactor.recipes.on_device import OnDeviceMF as OnDeviceMF
     from cofactor.recipes.plan import plan as plan
     from cofactor.recipes.pooled import Pooled as Pooled
+    from cofactor.recipes.projected import ProjectedMF as ProjectedMF
+    from cofactor.recipes.secure_als import SecureALS as SecureALS
+    from cofactor.recipes.shared_biases import SharedBiases as SharedBiases
     from cofactor.recipes.sums import IdealSum as IdealSum
     from cofactor.recipes.sums import PlainSum as PlainSum
     from cofactor.recipes.sums import SecureSum as SecureSum
@@ -85,6 +93,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "cofactor.data": ("datasets", "partition", "prepare", "split", "synthetic"),
     "cofactor.data.files": ("read_ratings",),
+    "cofactor.data.public_items": ("PublicItems",),
     "cofactor.data.ratings": ("Ratings", "Scale"),
     "cofactor.data.tables": ("Features", "Table", "read_items", "read_users"),
     "cofactor.errors": (
@@ -94,8 +103,11 @@ _HOMES = {
     "cofactor.evaluate.compare": ("Comparison", "compare"),
     "cofactor.evaluate.metrics": ("Scores", "measure"),
     "cofactor.factors.als": ("ALS",),
-    "cofactor.factors.baselines": ("GlobalMean", "ItemMean", "Popularity", "UserItemBias", "UserMean"),
+    "cofactor.factors.baselines": (
+        "GlobalMean", "ItemMean", "PersonalRidge", "Popularity", "UserItemBias", "UserMean",
+    ),
     "cofactor.factors.bayes": ("Bayes",),
+    "cofactor.factors.choosing": ("Choice",),
     "cofactor.factors.implicit": ("ImplicitALS",),
     "cofactor.factors.model": ("Factors", "Recommendation"),
     "cofactor.factors.posterior": ("Posterior",),
@@ -113,15 +125,20 @@ _HOMES = {
     "cofactor.progress": ("Progress",),
     "cofactor.randomness": ("InsecureRandom", "SecureRandom"),
     "cofactor.recipes.alone": ("Alone",),
+    "cofactor.recipes.central": ("CentralDPSGD",),
     "cofactor.recipes.clipping": ("EmbeddingClipping", "GradientClipping"),
     "cofactor.recipes.home_fit": ("UsersOnly",),
     "cofactor.recipes.horizontal": ("HorizontalMF",),
+    "cofactor.recipes.item_rounds": ("ItemRound",),
     "cofactor.recipes.langevin": ("DPSGLD",),
     "cofactor.recipes.local_reports": ("LocalReports",),
     "cofactor.recipes.objective": ("ObjectivePerturbation",),
     "cofactor.recipes.on_device": ("OnDeviceMF",),
     "cofactor.recipes.plan": ("plan",),
     "cofactor.recipes.pooled": ("Pooled",),
+    "cofactor.recipes.projected": ("ProjectedMF",),
+    "cofactor.recipes.secure_als": ("SecureALS",),
+    "cofactor.recipes.shared_biases": ("SharedBiases",),
     "cofactor.recipes.sums": ("IdealSum", "PlainSum", "SecureSum"),
     "cofactor.recipes.train": ("train",),
     "cofactor.recipes.vertical": ("VerticalMF",),

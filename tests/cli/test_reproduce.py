@@ -107,3 +107,64 @@ def test_a_note_is_printed_once_with_the_lines_or_columns_that_it_is_about(
         "  a: whole",
         "  c; b, 1: part",
     ]
+
+
+def made_of(rows: list[Row], **more: Any) -> Reproduction:
+    return Reproduction(
+        paper="dpmf-rp",
+        item="table2",
+        title="Two methods",
+        measure="measures by column",
+        data={"name": "small", "ratings": 1, "users": 2, "items": 3, "scale": "1 to 5"},
+        rows=rows,
+        baselines={},
+        findings=[],
+        seconds=1.0,
+        **more,
+    )
+
+
+def test_what_a_label_truly_costs_stands_beside_its_line_and_the_papers_numbers_below(
+    folder: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def row(line: str, column: str, epsilon: float | None, paper: float | None = None) -> Row:
+        label, delta = (None, None) if epsilon is None else (1.0, 1e-5)
+        return Row(
+            line=line, panel="small", column=column, ours=0.25, paper=paper, epsilon_label=label,
+            epsilon=epsilon, delta=delta,
+        )  # fmt: skip
+
+    columns = "abcde"
+    rows = [row("private", column, 14.3, 0.5 if column != "b" else None) for column in columns]
+    rows += [row("varied", "a", 9.0), row("varied", "b", 12.0), row("plain", "c", None)]
+    made = made_of(
+        rows,
+        reading="Read it so.",
+        more_data=[{"name": "other", "ratings": 4, "users": 5, "items": 6, "scale": "1 to 5"}],
+    )
+    monkeypatch.setattr("cofactor.papers.reproduce.reproduce", lambda *_, **__: made)
+    done = cofactor("reproduce", "dpmf-rp", "table2", "--data", folder)
+    assert done.code == 0, done.err
+    assert "small, 1 ratings by 2 users of 3 items, 1 to 5; other, 4 ratings by 5 users of 6" in done.out
+    assert "Read it so." in done.out
+    printed = [line.split() for line in done.out.splitlines()]
+    assert ["private", "14.3,", "1e-05", *["0.250"] * 5] in printed
+    assert ["the", "paper", *["0.5"] * 4] in printed
+    assert ["varied", "9", "to", "12,", "1e-05", "0.250", "0.250"] in printed
+    assert ["plain", "0.250"] in printed
+
+
+def test_no_cost_is_shown_where_labels_are_right(
+    folder: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = Row(line="a", panel="b", column="c", ours=1.0, epsilon_label=2.0, epsilon=1.99, delta=1e-6)
+    monkeypatch.setattr("cofactor.papers.reproduce.reproduce", lambda *_, **__: made_of([right]))
+    done = cofactor("reproduce", "dpmf-rp", "table2", "--data", folder)
+    assert "true epsilon" not in done.out
+
+
+def test_what_a_user_sends_is_printed_with_the_papers_formula(folder: Path, cofactor: Command) -> None:
+    done = cofactor("reproduce", "dpmf-rp", "figure3", "--data", folder, "--quick", "-q")
+    assert done.code == 0, done.err
+    assert "Not there, and left out: ml-100k." in done.out
+    assert "m/p = 10" in done.out

@@ -11,9 +11,13 @@ import pytest
 from cofactor.cli import choose
 from cofactor.cli.choose import chosen_recipe, with_usual_delta
 from cofactor.cli.settings import BudgetWish, RecipeWish, Wish
+from cofactor.cli.task import _with_declared
 from cofactor.cli.text import ProgressLine
+from cofactor.config import as_table, from_table
+from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Scale
 from cofactor.data.split import by_fraction
+from cofactor.errors import ConfigError
 from cofactor.federation.folder import read_facts
 from cofactor.federation.halves import Facts
 from cofactor.federation.run import Run
@@ -21,6 +25,7 @@ from cofactor.privacy.budget import Budget
 from cofactor.privacy.ledger import Ledger
 from cofactor.progress import Progress
 from cofactor.recipes.horizontal import HorizontalMF
+from cofactor.recipes.shared_biases import SharedBiases
 from cofactor.recipes.vertical import VerticalMF
 from tests.cli import worlds
 
@@ -154,6 +159,19 @@ def test_public_items_that_cannot_be_used_are_refused_before_anything_is_release
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert not list(folder.glob("*.ledger"))
+
+
+def test_recipe_of_an_earlier_run_wants_its_public_items_declared_again() -> None:
+    public = PublicItems.of_numbers([1, 2], [[0.0], [1.0]], source="films.csv")
+    recipe = SharedBiases(public_items=public)
+    named = from_table(SharedBiases, as_table(recipe), "recipe")
+    assert named.public_items is not None
+    assert not named.public_items.has_numbers
+    with pytest.raises(ConfigError, match=r"what films\.csv says.*--public-items films\.csv"):
+        _with_declared(named, None)
+    again = _with_declared(named, public)
+    assert again.public_items is public
+    assert _with_declared(VerticalMF(), None) == VerticalMF()
 
 
 def test_recipe_without_use_for_public_items_says_so(folder: Path, cofactor: Command) -> None:

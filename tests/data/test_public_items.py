@@ -88,6 +88,7 @@ def test_the_hash_tells_ids_and_numbers_apart() -> None:
         ([1, 2], [[1.0], [np.nan]], "missing or not finite"),
         ([1, 2], [1.0, 2.0], "one row an item"),
         ([1, 2], [[], []], "2 ids and 0 names"),
+        ([], np.zeros((0, 2)), "a test describes no items"),
     ],
 )
 def test_numbers_that_do_not_fit_are_refused(ids: list[int], matrix: object, message: str) -> None:

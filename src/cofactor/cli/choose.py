@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from cofactor.privacy.budget import Adjacency, Budget, Unit
 
 RECIPES = (
+    "secure-als",
+    "shared-biases",
     "vertical-taste",
     "vertical-mf",
     "horizontal-mf",
     "on-device-mf",
     "local-reports",
+    "projected-mf",
+    "central-dpsgd",
     "dp-sgld",
     "objective-perturbation",
     "alone",
@@ -39,19 +43,23 @@ _PUBLISHED = "vertical-mf, horizontal-mf or on-device-mf"
 def classes() -> dict[str, Any]:
     """Return all recipes by name."""
     from cofactor.recipes.alone import Alone
+    from cofactor.recipes.central import CentralDPSGD
     from cofactor.recipes.horizontal import HorizontalMF
     from cofactor.recipes.langevin import DPSGLD
     from cofactor.recipes.local_reports import LocalReports
     from cofactor.recipes.objective import ObjectivePerturbation
     from cofactor.recipes.on_device import OnDeviceMF
     from cofactor.recipes.pooled import Pooled
+    from cofactor.recipes.projected import ProjectedMF
+    from cofactor.recipes.secure_als import SecureALS
+    from cofactor.recipes.shared_biases import SharedBiases
     from cofactor.recipes.vertical import VerticalMF
     from cofactor.recipes.vertical_taste import VerticalTaste
 
-    devices = (OnDeviceMF, LocalReports)
+    ours = (SecureALS, SharedBiases, VerticalTaste)
+    published = (VerticalMF, HorizontalMF, OnDeviceMF, LocalReports, ProjectedMF, CentralDPSGD)
     literature = (DPSGLD, ObjectivePerturbation)
-    kinds = (VerticalTaste, VerticalMF, HorizontalMF, *devices, *literature, Alone, Pooled)
-    return dict(zip(RECIPES, kinds, strict=True))
+    return dict(zip(RECIPES, (*ours, *published, *literature, Alone, Pooled), strict=True))
 
 
 def able_to_sum() -> list[str]:

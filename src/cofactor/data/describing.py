@@ -30,6 +30,9 @@ MANY_VALUES = 20
 WIDEST = 3.0
 """Standardised numbers are cut off at so many standard deviations."""
 
+_HUGE = 1e15
+"""Numbers beyond this are taken to be missing: arithmetic on them would overflow."""
+
 _SEQUEL = re.compile(r"( II+\b| IV\b| VI*\b|\b[2-9]\b|: The |Part \d|Return of|Revenge)")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 _YEAR_IN_TITLE = re.compile(r"\(([12]\d{3})\)\s*$")
@@ -85,7 +88,7 @@ def described(columns: Sequence[Column], *, chosen: bool = False) -> Described:
 def _unfit(column: Column) -> str | None:
     """Say why a column must not, or need not, be used; None if it may."""
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z0-9]+", " ", column.name).lower()
-    if _NAMES_THINGS.search(plain) or any(cell.startswith("http") for cell in column.cells):
+    if _NAMES_THINGS.search(plain) or _mostly(column, re.compile("https?://")):
         return "it names things, and does not describe them"
     if column.kind == "number" and _TOLD_BY_USERS.search(plain):
         return "by its name it may be reckoned from the ratings that are to be protected"
@@ -109,10 +112,14 @@ def _parts(column: Column, dated: bool) -> Iterable[_Part]:
 
 def _is_year(column: Column) -> bool:
     """Say whether a column tells when: by its name, if most of its cells have a year in them."""
-    if is_title(column.name) or not re.search("year|date", column.name.lower()):
-        return False
+    named = not is_title(column.name) and re.search("year|date", column.name.lower()) is not None
+    return named and _mostly(column, _YEAR)
+
+
+def _mostly(column: Column, pattern: re.Pattern[str]) -> bool:
+    """Say whether more than half of the cells that are filled have the pattern in them."""
     filled = [cell for cell in column.cells if cell]
-    return 2 * sum(1 for cell in filled if _YEAR.search(cell)) > len(filled)
+    return 2 * sum(1 for cell in filled if pattern.search(cell)) > len(filled)
 
 
 def _title_flags(column: Column) -> _Part:
@@ -123,28 +130,24 @@ def _title_flags(column: Column) -> _Part:
 
 def _numbers(cells: Iterable[str]) -> NDArray[np.float64]:
     read = np.array([float(cell) if cell else np.nan for cell in cells])
-    return np.where(np.isfinite(read), read, np.nan)
+    return np.where(np.abs(read) < _HUGE, read, np.nan)
 
 
 def _scaled(name: str, numbers: NDArray[np.float64]) -> _Part:
     """Spread a number over hat functions, or standardise it; where it is missing, take the mean."""
     known = np.isfinite(numbers)
     values, counts = np.unique(numbers[known], return_counts=True)
-    if len(values) < 2:
+    spread = numbers[known].std() if len(values) else 0.0
+    if spread == 0:
         return _Part((), np.zeros((len(numbers), 0)))
     if len(values) < MANY_VALUES:
-        spread = numbers[known].std()
-        standard = (np.clip(numbers, *_middle(numbers[known], spread)) - numbers[known].mean()) / spread
+        standard = np.clip((numbers - numbers[known].mean()) / spread, -WIDEST, WIDEST)
         return _Part((name,), np.where(known, standard, 0.0)[:, None])
     knots = _knots(values, counts)
     hats = np.stack([np.interp(numbers[known], knots, hat) for hat in np.eye(len(knots))], axis=1)
     columns = np.tile(hats.mean(axis=0), (len(numbers), 1))
     columns[known] = hats
     return _Part([f"{name} {knot:g}" for knot in knots], columns)
-
-
-def _middle(numbers: NDArray[np.float64], spread: float) -> tuple[float, float]:
-    return float(numbers.mean() - WIDEST * spread), float(numbers.mean() + WIDEST * spread)
 
 
 def _knots(values: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -52,10 +52,11 @@ class PublicItems:
     left_out: tuple[str, ...] = ()
     """Columns of the table that were left out, and why: one sentence each."""
     ids: Ids = field(default_factory=lambda: np.zeros(0, np.int64), repr=False, metadata=_NOT_IN_TABLES)
-    """The items, one a row. None if this was read from a run's settings, which name the numbers only."""
+    """The items, one a row; empty if this was read from a run's settings, which name the numbers only."""
     matrix: NDArray[np.float32] = field(
         default_factory=lambda: np.zeros((0, 0), np.float32), repr=False, metadata=_NOT_IN_TABLES
     )
+    """A row for each of the ids, a column for each of the names."""
 
     def __post_init__(self) -> None:
         if not self.has_numbers:
@@ -176,6 +177,8 @@ def public_items_line(items: PublicItems) -> str:
 def _made(
     source: str, names: tuple[str, ...], ids: Ids, matrix: NDArray[np.float32], left_out: tuple[str, ...]
 ) -> PublicItems:
+    if len(ids) == 0:
+        raise DataError(f"{source} describes no items. Name a table that does.")
     numbers = read_only(np.ascontiguousarray(matrix))
     return PublicItems(
         source=source, names=names, sha256=_digest(ids, numbers), left_out=left_out, ids=ids, matrix=numbers

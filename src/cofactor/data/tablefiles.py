@@ -115,7 +115,9 @@ def _ids(cells: list[str], lines: list[int], label: str) -> Ids:
         if not cell:
             raise DataError(f"{label}, row {line}: the id is missing. Fill it in, or remove the row.")
         if cell in seen:
-            raise DataError(f"{label}, rows {seen[cell]} and {line}: the id {cell!r} occurs twice.")
+            raise DataError(
+                f"{label}, rows {seen[cell]} and {line}: the id {cell!r} occurs twice. Give each id one row."
+            )
         seen[cell] = line
     whole = all(re.match(WHOLE_NUMBER, cell) for cell in cells)
     return np.array([int(cell) for cell in cells], np.int64) if whole else np.array(cells)

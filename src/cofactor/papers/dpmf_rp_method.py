@@ -84,9 +84,13 @@ def labelled(recipe: ProjectedMF, facts: Facts, label: float) -> tuple[Projected
         rounds=settled.rounds,
     )
     found = replace(settled, theta=coins.theta, trials=coins.trials)
-    events = found.schedule(facts, "user", facts.parties[0]).events()
-    total = spent(events, delta, unit="user", adjacency="replace")
-    return found, Loss(label=label, epsilon=total.epsilon, delta=delta)
+    return found, Loss(label=label, epsilon=_epsilon(found, facts, found.rounds), delta=delta)
+
+
+def _epsilon(recipe: ProjectedMF, facts: Facts, rounds: int) -> float:
+    """Return what so many rounds cost a user, whoever she is replaced by."""
+    events = recipe.schedule(facts, "user", facts.parties[0]).events(rounds)
+    return spent(events, delta_for(facts.user_count), unit="user", adjacency="replace").epsilon
 
 
 def private_case(
@@ -99,7 +103,9 @@ def private_case(
     paper: Mapping[str, float] | None = None,
 ) -> Case:
     """Return a training at a label of the paper's."""
-    coined, loss = labelled(recipe, facts_of(material.ratings), label)
+    facts = facts_of(material.ratings)
+    coined, loss = labelled(recipe, facts, label)
+    usual = max(1, round(coined.rounds * coined.participation))
     return Case(
         line=line,
         fit=remembered(fitted(coined, loss)),
@@ -108,6 +114,8 @@ def private_case(
         label=label,
         epsilon=loss.epsilon,
         delta=loss.delta,
+        note=f"asked in {usual} of {coined.rounds} rounds, as a user is on average, she has epsilon "
+        f"{_epsilon(coined, facts, usual):.3g}",
     )
 
 

@@ -79,7 +79,11 @@ class Point:
 def _measured(material: Material, points: Sequence[Point], effort: Effort, progress: Listener) -> list[Row]:
     """Measure all points; what was measured stands in `panel` of each row."""
     names = {f"{point.line}, {point.column}": point for point in points}
-    cases = [replace(point.case, line=name) for name, point in names.items()]
+    cases = [
+        # What a user has on average is told in the tables, not at every point.
+        replace(point.case, line=name, note="" if point.case.label is not None else point.case.note)
+        for name, point in names.items()
+    ]
     return [
         replace(row, panel=row.column, line=names[row.line].line, column=names[row.line].column)
         for row in measured_cases(material, "", cases, effort, progress)

@@ -9,12 +9,12 @@ from cofactor.federation.halves import Facts
 _ENOUGH, _ENOUGH_FOR_FACTORS = 0.12, 12.0
 """Signal of an average item's count, relative to its noise, from which sums about items tell something."""
 _PLANS = (
-    (5.0, ((0.4, 0.8), (0.2, 0.35), (0.2, 0.2), (0.2, 0.2))),
-    (2.0, ((0.5, 0.8), (0.25, 0.35), (0.25, 0.35))),
-    (0.0, ((0.7, 0.8), (0.3, 0.2))),
+    (4.0, ((0.4, 1.2), (0.2, 0.5), (0.2, 0.35), (0.2, 0.35))),
+    (2.0, ((0.5, 1.2), (0.25, 0.5), (0.25, 0.5))),
+    (0.0, ((0.8, 1.2), (0.2, 0.35))),
 )
 """From which signal on, each round's share and how much counts weigh in it."""
-_WITH_FACTORS = ((0.35, 0.8), (0.15, 0.35), (0.1, 0.2), (0.4, 0.2))
+_WITH_FACTORS = ((0.35, 1.2), (0.15, 0.35), (0.1, 0.2), (0.4, 0.2))
 _SPREADING = 3e-3
 """Noise for each user up to which it pays to ask how tastes spread."""
 

@@ -326,7 +326,7 @@ class ProjectedMF:
         return found
 
     def _enough(self, facts: Facts, budget: Budget) -> float:
-        """Return about how many coins, bent as far as can be, spend the budget: below 1 where one is too many.
+        """Return about how many coins, bent as far as can be, spend the budget; below 1 if one is too many.
 
         Each number costs 8 alpha theta^2 q / (n (1 - 4 theta^2)) where that is little, as a Gaussian's does.
         """

@@ -25,8 +25,6 @@ _AT_ONCE = 2**17
 """Numbers that are worked on at once: what they need fits into a cache, for any cohort."""
 _TINY = 1e-12
 """Keeps from dividing by 0; gradients here are far below the usual 1e-8."""
-_DOUBT = 2.0
-"""How many times as much as chance alone would scores must explain before they count for something."""
 _FLATTEST = 1e-3
 """The least slope from scores to ratings: it keeps their order and says next to nothing."""
 
@@ -234,7 +232,7 @@ def as_ratings(
     explained = slope * across
     left = np.maximum(np.bincount(owners, value**2, len(count)) - explained, 0.0)
     freedom = ratings.sizes - items.shape[1] - 1
-    by_chance = _DOUBT * items.shape[1] * left / np.maximum(freedom, 1)
+    by_chance = items.shape[1] * left / np.maximum(freedom, 1)
     kept = np.where(freedom > 0, 1 - by_chance / np.maximum(explained, _TINY), 0.0)
     slope = np.maximum(slope * np.clip(kept, 0.0, 1.0), _FLATTEST)
     return mean - slope * score_mean, slope

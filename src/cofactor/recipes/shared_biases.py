@@ -68,7 +68,7 @@ class SharedBiases:
         ItemsFinal,
     )
 
-    rounds: tuple[ItemRound, ...] | None = None
+    item_rounds: tuple[ItemRound, ...] | None = None
     """What is asked about items, round by round."""
     user_share: float = 0.01
     """Budget for the number of users and their mean, relative to those of the rounds."""
@@ -87,8 +87,8 @@ class SharedBiases:
         plain_numbers(self)
         positive(noise=self.noise or 1.0, user_share=self.user_share)
         check_sum(self)
-        if not all(isinstance(each, ItemRound) for each in self.rounds or ()):
-            raise ConfigError("rounds are ItemRound(share=..., count_weight=...), one behind the other.")
+        if not all(isinstance(each, ItemRound) for each in self.item_rounds or ()):
+            raise ConfigError("item_rounds are ItemRound(share=..., count_weight=...), one behind the other.")
         if not isinstance(self.public_items, PublicItems | None):
             raise ConfigError("public_items must be PublicItems, such as PublicItems.of_table(table).")
 
@@ -103,11 +103,11 @@ class SharedBiases:
             noise=0.0 if budget is None else one_release(budget, facts),
         )
         assert chosen.noise is not None
-        rounds = self.rounds
+        rounds = self.item_rounds
         if rounds is None:
             rounds = self._usual(chosen.noise * math.sqrt(chosen._noises(facts)), facts)
         shares = self.user_share + sum(each.share + each.spread_share for each in rounds)
-        chosen = replace(chosen, rounds=rounds, noise=chosen.noise * math.sqrt(shares))
+        chosen = replace(chosen, item_rounds=rounds, noise=chosen.noise * math.sqrt(shares))
         if budget is None:
             return chosen
         made = calibrated(chosen.schedule(facts, "user", facts.parties[0]), budget).releases[0]
@@ -163,9 +163,9 @@ class SharedBiases:
     @property
     def steps(self) -> tuple[ItemRound, ...]:
         """What is asked about items, round by round. When settled."""
-        if self.rounds is None:
-            raise RunError(f"{type(self).__name__} is not settled: rounds are still open.")
-        return self.rounds
+        if self.item_rounds is None:
+            raise RunError(f"{type(self).__name__} is not settled: item_rounds are still open.")
+        return self.item_rounds
 
     def grid(self, what: str, facts: Facts) -> FixedPoint:
         """Return how the numbers of a release become whole ones. When settled."""

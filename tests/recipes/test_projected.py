@@ -343,8 +343,9 @@ def test_a_part_of_a_cohort_is_asked_by_public_chance() -> None:
     # 30 of 150 are asked: 21 may be left, of whom 3 may collude.
     assert settled.participants(Federation.on_device(small_ratings()).facts) == 18
     run = train(replace(QUICK, participation=0.2), Federation.on_device(small_ratings()), budget=BUDGET)
-    assert run.guarantee.epsilon is not None
+    assert 0.98 * 4 < (run.guarantee.epsilon or 0) <= 4.0
     assert "30 parties" in str(run.guarantee)
+    assert replace(QUICK, participation=0.001).asked(facts_of()) == 2
 
 
 def test_a_training_that_was_stopped_goes_on_and_charges_no_round_twice(tmp_path: Path) -> None:

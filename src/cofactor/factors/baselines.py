@@ -1,6 +1,8 @@
 """What every factorization must beat: means, biases and popularity, as models without factors."""
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +91,21 @@ class UserItemBias:
         )
 
 
+FEATURE_VARIANCE = 2.0
+"""What the variances of all public columns over items are made to add up to: about that of genres and years of
+films as they are."""
+
+
+def balanced(features: NDArray[Any]) -> NDArray[np.float64]:
+    """Return public columns, centred, and scaled so that all of them together vary by a fixed amount.
+
+    However many there are, and whatever their units, a prior on tastes then says as much.
+    """
+    centred = features - features.mean(axis=0, dtype=np.float64)
+    total = float(np.square(centred).mean(axis=0).sum())
+    return np.asarray(centred * math.sqrt(FEATURE_VARIANCE / total) if total > 0 else centred)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PersonalRidge:
     """Predicts by each user's own ridge regression on public features of the items.
@@ -120,7 +137,7 @@ class PersonalRidge:
         assert public is not None
         if features.shape[:1] != (ratings.item_count,) or features.ndim != 2:
             raise DataError(f"features have shape {features.shape} for {ratings.item_count:,} items.")
-        vectors = features - features.mean(axis=0, dtype=np.float64)
+        vectors = balanced(features)
         ridge = np.diag([self.level_damping, *[self.taste_damping] * vectors.shape[1]])
         centre = (public.low + public.high) / 2
         rows = _own_rows(ratings, vectors, centre, ridge)

@@ -33,6 +33,7 @@ def terms_of(recipe: object, budget: Budget | None, federation: Federation, seed
         "scale": str(federation.scale),
         "parties": {party.name: _party_terms(party) for party in federation.parties},
         "seed": seed,
+        "public items": None if federation.public_items is None else federation.public_items.sha256,
     }
     plain: dict[str, Any] = json.loads(json.dumps(terms))
     return plain

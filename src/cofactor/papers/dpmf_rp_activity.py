@@ -89,23 +89,24 @@ def _claims(panel: Panel, one: str, private: str) -> list[str]:
     rises = {group: rise for group in GROUPS if (rise := risen(group)) is not None}
     mean, variance = risen(MEAN), risen(VARIANCE)
     told = ", ".join(f"{rise:+.0%} {group}" for group, rise in rises.items())
+    most = max(rises.values(), default=0.0)
     return [
         *claimed(
             panel,
             f"errors rise by 7% from {one} to {private}",
-            lambda _: None if mean is None else 0 < mean < 0.15,
-            lambda _: f"{mean or 0:+.0%} in the mean of groups",
+            None if mean is None else 0 < mean < 0.15,
+            f"{mean or 0:+.0%} in the mean of groups",
         ),
         *claimed(
             panel,
             "they rise most, by 22%, for users with fewer than 25 ratings",
-            lambda _: None if not rises else 0 < max(rises.values()) == rises.get(GROUPS[0]),
-            lambda _: told,
+            0 < most == rises.get(GROUPS[0]) if rises else None,
+            told,
         ),
         *claimed(
             panel,
             "groups become less equal: their variance rises from 0.23 to 0.31",
-            lambda _: None if variance is None else variance > 0,
-            lambda _: f"{panel.value(one, VARIANCE) or 0:.2f} to {panel.value(private, VARIANCE) or 0:.2f}",
+            None if variance is None else variance > 0,
+            f"{panel.value(one, VARIANCE) or 0:.2f} to {panel.value(private, VARIANCE) or 0:.2f}",
         ),
     ]

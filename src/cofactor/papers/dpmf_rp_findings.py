@@ -1,6 +1,6 @@
 """What dpmf-rp claims in words and numbers, held against what we measured."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cofactor.papers.dpmf_rp_cases import OWN_MEAN, POPULARITY, PRIVATE_POPULARITY
@@ -112,12 +112,8 @@ def _beside(value: float, others: Mapping[str, float], *, higher: bool) -> str:
     return ", ".join(parts)
 
 
-def claimed(
-    panel: Panel, says: str, holds: Callable[[Panel], bool | None], shown: Callable[[Panel], str]
-) -> list[str]:
+def claimed(panel: Panel, says: str, found: bool | None, numbers: str) -> list[str]:
     """Say whether what the paper claims is found in a panel; nothing, where it was not measured."""
-    found = holds(panel)
     if found is None:
         return []
-    words = "Found" if found else "Not found"
-    return [f"{panel.name}: the paper says that {says}. {words} ({shown(panel)})."]
+    return [f"{panel.name}: the paper says that {says}. {'Found' if found else 'Not found'} ({numbers})."]

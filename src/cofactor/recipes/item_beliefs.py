@@ -46,7 +46,7 @@ class Beliefs:
     """All that is known, with how certain it is."""
 
     features: Reals
-    """Public columns, centred."""
+    """Public columns, balanced."""
     users: float
     mean: float
     covariance: Reals
@@ -74,7 +74,7 @@ class Beliefs:
         slopes = [GENEROSITY, *[FEATURE_SLOPE] * width, POPULARITY_SLOPE, BIAS_SLOPE]
         nothing = np.zeros(items)
         return cls(
-            features=features - features.mean(axis=0) if items else features,
+            features=features,
             users=1.0,
             mean=_USUAL_MEAN,
             covariance=np.diag(slopes),

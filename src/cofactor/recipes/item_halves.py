@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cofactor.data.grouping import Grouped
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, RunError
+from cofactor.factors.baselines import balanced
 from cofactor.factors.bayes import Bayes
 from cofactor.factors.choosing import Choice
 from cofactor.factors.model import Factors, HomeFit, seen_in
@@ -49,22 +50,17 @@ if TYPE_CHECKING:
 
 Reals = NDArray[np.float64]
 
-_FEATURE_VARIANCE = 2.0
-"""What the variances of all public columns over items add up to: however many there are and whatever their
-units, they say as much about tastes."""
 _UNKNOWN = 0.3
 """Part of its uncertainty that is added to a count before its logarithm is taken."""
 
 
 def features_of(facts: Facts) -> Reals:
-    """Return public numbers about items, without any if none were declared."""
+    """Return public numbers about items, balanced; none if none were declared."""
     if facts.public_items is None:
         if facts.features:
             raise ConfigError("public features of items must be declared: Federation.with_public_items.")
         return np.zeros((facts.item_count, 0))
-    rows = facts.public_items.rows(facts.catalogue).astype(np.float64)
-    spread = float(np.var(rows, axis=0).sum())
-    return rows * math.sqrt(_FEATURE_VARIANCE / spread) if spread > 0 else rows
+    return balanced(facts.public_items.rows(facts.catalogue))
 
 
 class Units:

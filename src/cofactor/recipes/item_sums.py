@@ -56,7 +56,7 @@ class Known:
         learned = array_of(message, "learned", (items, 2), COORDINATOR)
         moved = array_of(message, "factors", (items, factors), COORDINATOR)
         directions = array_of(message, "directions", (width, factors), COORDINATOR)
-        columns = np.column_stack([np.ones(items), features - features.mean(axis=0), learned])
+        columns = np.column_stack([np.ones(items), features, learned])
         columns = np.clip(columns + moved @ directions.T, -_LARGEST_COLUMN, _LARGEST_COLUMN)
         root = taste_root(array_of(message, "covariance", (width, width), COORDINATOR))
         importance = array_of(message, "importance", (items,), COORDINATOR)

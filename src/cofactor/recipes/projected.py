@@ -23,18 +23,17 @@ from cofactor.federation.door import OVERFLOW
 from cofactor.federation.halves import Facts, Home, Promise, Split
 from cofactor.federation.messages import Message
 from cofactor.privacy.budget import Budget, Unit
-from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Bound
 from cofactor.privacy.layers import Layers
 from cofactor.privacy.mechanisms import PoissonBinomial
 from cofactor.privacy.schedule import Release, Schedule
+from cofactor.recipes.projected_coins import optimal_reduction, with_coins
 from cofactor.recipes.projected_halves import COINS, Heads, ProjectedCoordinator, ProjectedParticipant
-from cofactor.recipes.projected_paper import LARGEST_BEND, MOST_TRIALS, PUBLISHED_ROUNDS, optimal_rows
+from cofactor.recipes.projected_paper import PUBLISHED_ROUNDS
 from cofactor.recipes.projected_steps import HomeSteps, Reals, Sketch, padded
 from cofactor.recipes.shared_vectors import Finished, Shared
 from cofactor.recipes.summing_mode import ONE_USER, two_parties
 from cofactor.recipes.sums import AnySum, IdealSum, PlainSum, SecureSum
-from cofactor.recipes.usual_steps import one_release
 
 Data = Literal["ml-100k", "ml-5m", "yelp"]
 _RATING = (
@@ -174,8 +173,8 @@ class ProjectedMF:
             aggregate=_playable(self.aggregate, facts),
         )
         if self.rows == "optimal":
-            chosen = replace(chosen, rows="reduced", reduction=chosen._optimal_reduction(facts, budget))
-        return chosen if budget is None else chosen._with_coins(facts, budget)
+            chosen = replace(chosen, rows="reduced", reduction=optimal_reduction(chosen, facts, budget))
+        return chosen if budget is None else with_coins(chosen, facts, budget)
 
     def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:  # noqa: ARG002 (all send the same)
         """Return everything that a device will release; noise is relative."""
@@ -223,8 +222,8 @@ class ProjectedMF:
         )
 
     def asked(self, facts: Facts) -> int:
-        """Return how many devices are asked in a round."""
-        return max(1, round(self.participation * facts.summed))
+        """Return how many devices are asked in a round: two at least, where there are two."""
+        return max(min(2, facts.summed), round(self.participation * facts.summed))
 
     def layers(self, facts: Facts) -> Layers | None:
         """Return who must be left for a sum of those asked to be opened; None if all answers are seen."""
@@ -290,52 +289,6 @@ class ProjectedMF:
         """Return items' vectors from what the coordinator keeps: V = S^T B if the sketch is fixed."""
         wide = np.asarray(rows, np.float64)
         return self.sketch_of(1, facts, seed).spread(wide) if self.sketch == "fixed" else wide
-
-    def _optimal_reduction(self, facts: Facts, budget: Budget | None) -> float:
-        if budget is None:
-            raise ConfigError('rows "optimal" weigh noise against projection: they need a budget.')
-        rows = optimal_rows(
-            # Noise of deviation z has a Renyi divergence of 2 / (2 z^2) at order 2.
-            epsilon=one_release(budget, facts) ** -2,
-            items=facts.item_count,
-            factors=self.factors,
-            participants=self.participants(facts),
-            rounds=self.rounds,
-        )
-        return facts.item_count / rows
-
-    def _with_coins(self, facts: Facts, budget: Budget) -> Self:
-        """Choose as few coins as spend the budget, and how far they are bent (section 4.3.1)."""
-        trials = self.trials or min(max(1, math.ceil(self._enough(facts, budget))), MOST_TRIALS)
-        guess = LARGEST_BEND * min(1.0, math.sqrt(self._enough(facts, budget) / trials))
-        found = self._bent(facts, budget, trials, self.theta or guess)
-        while self.trials is None and found.theta == LARGEST_BEND and trials < MOST_TRIALS:
-            trials = min(trials + math.ceil(trials / 8), MOST_TRIALS)
-            found = self._bent(facts, budget, trials, LARGEST_BEND)
-        return found
-
-    def _bent(self, facts: Facts, budget: Budget, trials: int, theta: float) -> Self:
-        """Bend coins as far as the budget allows. Calibrated once more, they stay as they are."""
-        found = replace(self, trials=trials, theta=theta)
-        for _ in range(_CALIBRATIONS):
-            mechanism = calibrated(found.schedule(facts, "user", ""), budget).releases[0].mechanism
-            assert isinstance(mechanism, PoissonBinomial)
-            if mechanism.theta == found.theta:
-                break
-            found = replace(found, theta=mechanism.theta)
-        return found
-
-    def _enough(self, facts: Facts, budget: Budget) -> float:
-        """Return about how many coins, bent as far as can be, spend the budget; below 1 if one is too many.
-
-        Each number costs 8 alpha theta^2 q / (n (1 - 4 theta^2)) where that is little, as a Gaussian's does.
-        """
-        numbers = math.prod(self.answer_shape(facts)) * self.rounds
-        one = 16 * LARGEST_BEND**2 / (1 - 4 * LARGEST_BEND**2) * numbers / self.participants(facts)
-        return one_release(budget, facts) ** -2 / one
-
-
-_CALIBRATIONS = 5
 
 
 def _playable(aggregate: PlainSum | IdealSum | SecureSum, facts: Facts) -> PlainSum | IdealSum | SecureSum:

@@ -204,6 +204,7 @@ class ProjectedCoordinator:
             np.zeros((0, recipe.factors), np.float32),
             items.astype(np.float32),
             scale=facts.scale,
+            # One weight for both sides of the equations: an item that is rated counts 2 + kappa on the left.
             home=HomeFit(shared, np.full(facts.item_count, 1 + recipe.confidence)),
         )
 

@@ -163,8 +163,10 @@ def test_no_cost_is_shown_where_labels_are_right(
     assert "true epsilon" not in done.out
 
 
-def test_what_a_user_sends_is_printed_with_the_papers_formula(folder: Path, cofactor: Command) -> None:
-    done = cofactor("reproduce", "dpmf-rp", "figure3", "--data", folder, "--quick", "-q")
+def test_what_a_user_sends_is_printed_and_drawn(folder: Path, tmp_path: Path, cofactor: Command) -> None:
+    plot = tmp_path / "figure3.svg"
+    done = cofactor("reproduce", "dpmf-rp", "figure3", "--data", folder, "--quick", "-q", "--plot", plot)
     assert done.code == 0, done.err
+    assert "m/p = 10" in plot.read_text()
     assert "Not there, and left out: ml-100k." in done.out
     assert "m/p = 10" in done.out

@@ -1,7 +1,8 @@
 """Whole numbers for real ones. Statistical checks fail by chance less than once in ten million runs."""
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from scipy import linalg, stats
 from cofactor.errors import ConfigError, DataError
 from cofactor.privacy import fixed_point, noise
 from cofactor.privacy.events import Bound
-from cofactor.privacy.fixed_point import FixedPoint, largest_sum, rounded_by_chance
+from cofactor.privacy.fixed_point import FixedPoint, add_rounded, largest_sum, rounded_by_chance
 from cofactor.privacy.mechanisms import Gaussian, Skellam
 from cofactor.privacy.neighbours import Datasets, Neighbours, Units
 from cofactor.privacy.sensitivity import assert_bounded
@@ -269,7 +270,167 @@ def test_parties_and_their_largest_numbers_count_in_full() -> None:
     assert largest_sum(4, 10, 9.0, 2) - largest_sum(1, 10, 9.0, 2) == 30
 
 
+# Tables of users.
+
+
+Rated = tuple[NDArray[np.int64], Values]
+"""The places and the rows of one user."""
+
+
+def placed(users: Sequence[Rated]) -> tuple[Values, list[int], NDArray[np.int64]]:
+    sizes = [len(places) for places, _ in users]
+    rows = np.concatenate([rows for _, rows in users])
+    return rows, [0, *itertools.accumulate(sizes)], np.concatenate([places for places, _ in users])
+
+
+def rated(chance: np.random.Generator, places: int, width: int) -> Rated:
+    """One user: with no rows, a few, or one in every place; some places twice; short or far too long."""
+    count = int(chance.choice([0, 1, 3, places]))
+    own = chance.permutation(places)[:count]
+    if chance.random() < 0.3 and count:
+        own = np.concatenate([own, own[:1]])
+    return own.astype(np.int64), chance.normal(size=(len(own), width)) * chance.choice([0.0, 0.2, 1.0, 1e9])
+
+
+def added(users: Sequence[Rated], words: Any, limit: float, step: float, most: float, shape: Any) -> Any:
+    """Do what `add_rounded` does, in plain numpy and Python's own whole numbers."""
+    total, at = np.zeros(shape, object), 0
+    for places, rows in users:
+        own = np.zeros(shape)
+        np.add.at(own, places, rows)
+        first = list(dict.fromkeys(places.tolist()))
+        length = np.sqrt(np.square(own).sum())
+        exact = own[first] * (min(1.0, limit / max(length, 1e-150)) / step)
+        below = np.floor(exact)
+        whole = below + (words[at : at + len(first)] < (exact - below) * 2.0**32)
+        squares = sum(int(x) ** 2 for x in whole.flat)
+        if squares > most**2:
+            whole = np.trunc(whole * (most * (1 - 1e-6) / math.sqrt(squares)))
+        for place, numbers in zip(first, whole, strict=True):
+            total[place] += numbers.astype(int)
+        at += len(places)
+    return total.astype(np.int64)
+
+
+@pytest.mark.parametrize(("steps", "places", "width"), [(1024.0, 5, 2), (6.0, 40, 3), (1.5, 3, 1)])
+def test_a_table_is_what_plain_numpy_makes_of_it(steps: float, places: int, width: int) -> None:
+    chance = np.random.default_rng(8)
+    for _ in range(20):
+        users = [rated(chance, places, width) for _ in range(6)]
+        rows, ptr, where = placed(users)
+        words = chance.integers(0, 2**32, rows.shape, dtype=np.uint32)
+        total, most = np.zeros((places, width), np.int64), 1.2 * steps
+        add_rounded(rows, np.array(ptr), where, words, LIMIT, LIMIT / steps, most, total)
+        expected = added(users, words, LIMIT, LIMIT / steps, most, (places, width))
+        np.testing.assert_array_equal(total, expected)
+
+
+@pytest.mark.parametrize("word", [0, 2**32 - 1])
+@pytest.mark.parametrize(("steps", "places", "width"), [(8.0, 200, 3), (1024.0, 12, 4)])
+def test_no_user_adds_more_to_a_table_than_its_bound_however_numbers_are_rounded(
+    monkeypatch: pytest.MonkeyPatch, steps: float, places: int, width: int, word: int
+) -> None:
+    monkeypatch.setattr(fixed_point, "_words", lambda count, _: np.full(count, word, np.uint32))
+    grid = FixedPoint(step=LIMIT / steps)
+    size = grid.whole_limit(LIMIT, places * width)
+    bound, nothing = Bound(size=size, norm="l2", unit="user"), rated(np.random.default_rng(0), 0, width)
+
+    def release(units: Units) -> Any:
+        rows, ptr, where = placed(units)
+        return grid.table(rows, ptr, where, place_count=places, limit=LIMIT, random=SECURE)
+
+    # All numbers of one sign, which one of the words rounds away from 0: the second shortening is needed.
+    sign = 1.0 if word == 0 else -1.0
+    all_places: Rated = (np.arange(places), np.full((places, width), sign * 50.0))
+    datasets = Datasets(draw=lambda chance: rated(chance, places, width), count=4, empty=nothing)
+    worst = Neighbours(units=(all_places, nothing, all_places), which=0, other=nothing)
+    tight = steps > 100
+    report = assert_bounded(
+        release, bound, datasets, worst_case=worst if tight else None, pairs=60, climbs=60
+    )
+    assert report.largest <= size
+    alone = release((all_places,)).value
+    assert length_squared(alone.ravel()) <= size**2
+    if not tight:
+        longest = math.sqrt(places * width) * math.ceil(steps / math.sqrt(places * width))
+        assert longest > size, "nothing was there to shorten"
+
+
+@given(
+    st.lists(st.lists(st.floats(-1e139, 1e139), min_size=2, max_size=2), min_size=1, max_size=12),
+    st.sampled_from([2.0, 40.0, 2.0**16]),
+)
+def test_whatever_a_user_adds_to_a_table_keeps_its_bound(rows: list[list[float]], steps: float) -> None:
+    grid, places = FixedPoint(step=LIMIT / steps), [at % 5 for at in range(len(rows))]
+    found = grid.table(rows, [0, len(rows)], places, place_count=5, limit=LIMIT, random=SECURE)
+    assert found.bound == Bound(size=grid.whole_limit(LIMIT, 10), norm="l2", unit="user")
+    assert length_squared(found.value.ravel()) <= grid.whole_limit(LIMIT, 10) ** 2
+
+
+def test_a_table_is_right_on_average() -> None:
+    grid, chance = FixedPoint(step=LIMIT / 20), np.random.default_rng(2)
+    users = [rated(chance, 6, 2) for _ in range(30)]
+    rows, ptr, where = placed(users)
+    drawn = [
+        grid.table(rows, ptr, where, place_count=6, limit=LIMIT, random=SECURE).value for _ in range(2000)
+    ]
+    exact = np.zeros((6, 2))
+    for places, own in users:
+        part = np.zeros((6, 2))
+        np.add.at(part, places, own)
+        exact += part * min(1.0, LIMIT * (1 - 1e-6) / max(np.linalg.norm(part), 1e-9))
+    error = SIGMAS * grid.step / 2 * math.sqrt(len(users) / len(drawn))
+    assert np.abs(np.mean(drawn, axis=0) * grid.step - exact).max() < error
+
+
+def test_every_user_of_a_table_is_rounded_by_chance_of_its_own() -> None:
+    # Two users with the same row: that both are rounded alike has the chance of a coin.
+    grid, alike = FixedPoint(step=1.0), np.full((2, 1), 0.5)
+    drawn = [
+        grid.table(alike, [0, 1, 2], [0, 1], place_count=2, limit=9.0, random=SECURE).value[:, 0]
+        for _ in range(2000)
+    ]
+    same = np.mean([first == second for first, second in drawn])
+    assert abs(same - 0.5) < SIGMAS * 0.5 / math.sqrt(2000)
+
+
+def test_places_that_nobody_adds_to_stay_zero_and_an_empty_table_is_possible() -> None:
+    grid = FixedPoint(step=0.01)
+    found = grid.table([[1.0]], [0, 1], [2], place_count=4, limit=1.0, random=SECURE).value[:, 0]
+    assert found[[0, 1, 3]].tolist() == [0, 0, 0]
+    nobody = grid.table(np.zeros((0, 2)), [0, 0], [], place_count=3, limit=1.0, random=SECURE)
+    assert nobody.value.tolist() == [[0, 0]] * 3
+
+
+def test_a_user_who_is_replaced_in_a_table_counts_twice() -> None:
+    grid = FixedPoint(step=0.01)
+    found = grid.table([[1.0]], [0, 1], [0], place_count=4, limit=1.0, random=SECURE, adjacency="replace")
+    assert found.bound.size == 2 * grid.whole_limit(1.0, 4)
+
+
 # Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"places": [7]}, "places must lie between 0 and 4"),
+        ({"places": [-1]}, "places must lie between"),
+        ({"places": [0, 1]}, "one row of the table for each"),
+        ({"ptr": [0, 2]}, "ptr must start at 0"),
+        ({"rows": [[math.nan]]}, "not finite"),
+        ({"limit": 0.0}, "limit must be greater than 0"),
+        ({"grid": FixedPoint(step=1.0, rotation=3)}, "a table is not rotated"),
+        ({"grid": FixedPoint(step=2.0**-53), "ptr": [0] * 1024 + [1]}, "does not fit 63 bits|2\\^53"),
+    ],
+)
+def test_tables_that_make_no_sense_are_refused(change: dict[str, Any], message: str) -> None:
+    asked: dict[str, Any] = {"rows": [[1.0]], "ptr": [0, 1], "places": [0], "limit": 1.0} | change
+    grid = asked.pop("grid", FixedPoint(step=0.1))
+    with pytest.raises((ConfigError, DataError), match=message):
+        grid.table(
+            asked.pop("rows"), asked.pop("ptr"), asked.pop("places"), place_count=5, random=SECURE, **asked
+        )
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,8 @@ class UserItemBias:
 
 
 FEATURE_VARIANCE = 2.0
-"""What the variances of all public columns over items are made to add up to: about that of genres and years of
-films as they are."""
+"""What the variances of all public columns over items are made to add up to: about that of genres and years
+of films as they are."""
 
 
 def balanced(features: NDArray[Any]) -> NDArray[np.float64]:

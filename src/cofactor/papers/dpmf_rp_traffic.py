@@ -91,7 +91,7 @@ def table1(material: Material, effort: Effort, progress: Listener) -> list[Row]:
             columns = {FORMULA: message.published, OURS: message.numbers + message.keys} | sent
             panel = f"{count} devices, {items:,} items"
             rows += [
-                Row(line=line, panel=panel, column=column, ours=value / 1e3, note=_NOTES.get(line, ""))
+                Row(line=line, panel=panel, column=column, ours=value / 1e3, note=_NOTES[line.split(",")[0]])
                 for column, value in columns.items()
             ]
         progress(Progress("sums", number, len(sizes), f"{count} devices"))
@@ -101,6 +101,7 @@ def table1(material: Material, effort: Effort, progress: Listener) -> list[Row]:
 _NOTES = {
     PLAIN: "user O(m k b), server O(beta n m k b); 64 bits a number here, as gradients come in fine steps",
     SECURE: "user O(m k b + beta n b), server O(beta n m k b + (beta n b)^2)",
+    DPMF_RP: "user O(p k log q + beta n b), server O(beta n p k log q + (beta n b)^2)",
 }
 
 
@@ -173,14 +174,18 @@ def findings1(rows: Sequence[Row]) -> list[str]:
         "bits: with the q = 1 of section 4.3.1 the paper's log q would be no bits at all."
     ]
     for panel in panels(rows):
-        for line in panel.lines:
-            formula, ours, sent = (panel.value(line, column) for column in (FORMULA, OURS, MEASURED))
-            if line.startswith(DPMF_RP) and formula and ours and sent:
-                found.append(
-                    f"{panel.name}: {line} sends {sent:.1f} kB a round, {sent / formula:.2g} times the "
-                    f"paper's formula, and within {abs(sent / ours - 1):.1%} of p' k numbers that hold q "
-                    f"beta n and a sign, {_EACH} bytes for each neighbour and {_ONCE:,} more."
-                )
+        private = [line for line in panel.lines if line.startswith(DPMF_RP)]
+        formula, ours, sent = (
+            [panel.value(line, column) or 0.0 for line in private] for column in (FORMULA, OURS, MEASURED)
+        )
+        times = sorted(each / of for each, of in zip(sent, formula, strict=True))
+        apart = max(abs(each / of - 1) for each, of in zip(sent, ours, strict=True))
+        found.append(
+            f"{panel.name}: {DPMF_RP} sends {times[0]:.2g} to {times[-1]:.2g} times the paper's formula, and "
+            f"within {apart:.2%} of p' k numbers that hold q beta n and a sign, {_EACH} bytes for each "
+            f"neighbour and {_ONCE:,} more: p' is the power of two above p, and a number that is masked must "
+            "hold the sum of all."
+        )
     return found
 
 

@@ -148,15 +148,15 @@ def with_users(beliefs: Beliefs, sums: Reals, noise: float, most: float) -> Beli
     return replace(beliefs, users=users, mean=float(np.clip(mean, -2.0, 2.0)), covariance=covariance)
 
 
-def with_items(beliefs: Beliefs, sums: Reals, noise: float, count_weight: float, told: "Told") -> Beliefs:
-    """Take in sums about items, each with noise of this deviation: counts, residuals, tastes times those."""
-    known, seen, uncertain = _with_counts(beliefs, sums[:, 0] / count_weight, noise / count_weight)
+def with_items(beliefs: Beliefs, sums: Reals, noise: Reals, count_weight: float, told: "Told") -> Beliefs:
+    """Take in sums about items, columns with noise of these deviations: counts, residuals, tastes."""
+    known, seen, uncertain = _with_counts(beliefs, sums[:, 0] / count_weight, float(noise[0]) / count_weight)
     usual = max(float(np.maximum(known.counts, 0).sum()) / known.users, 1.0)
-    variance = noise**2 + RATING_VARIANCE * seen / usual
+    variance = noise[1] ** 2 + RATING_VARIANCE * seen / usual
     later = _with_first_biases if beliefs.seen == 0 else _with_biases
     found = later(known, sums[:, 1], seen, uncertain, variance)
     if told.directions.shape[1] > 0:
-        found = _with_factors(found, sums[:, 2:], seen, uncertain, noise, usual, told)
+        found = _with_factors(found, sums[:, 2:], seen, uncertain, noise[2:], usual, told)
     return replace(found, seen=beliefs.seen + 1)
 
 
@@ -264,7 +264,7 @@ def _with_factors(
     sums: Reals,
     seen: Reals,
     uncertain: Reals,
-    noise: float,
+    noise: Reals,
     usual: float,
     told: Told,
 ) -> Beliefs:

@@ -43,6 +43,7 @@ from cofactor.recipes.item_letters import (
 )
 from cofactor.recipes.item_rounds import item_columns
 from cofactor.recipes.item_sums import Known, summed, told_in
+from cofactor.recipes.projected_steps import Sketch
 from cofactor.recipes.summing_mode import into_sum, only_sums
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class ItemParticipant:
             Known.of(message, self._features, facts),
             None if facts.implicit else told_in(message, self._features.shape[1] + 3, plan.factors),
             count_weight=plan.count_weight,
+            sketch=recipe.sketch(facts, self._home.seed, step),
             items=recipe.grid(what, facts),
             spread=recipe.grid(SPREAD_SUMS, facts) if plan.spread_share else None,
             random=self._home.door.random,
@@ -160,9 +162,9 @@ class ItemParticipant:
 class ItemCoordinator:
     """Makes the best of noisy sums."""
 
-    def __init__(self, recipe: "SharedBiases", facts: Facts) -> None:
+    def __init__(self, recipe: "SharedBiases", facts: Facts, seed: int) -> None:
         """Begin with what public features tell."""
-        self._recipe, self._facts = recipe, facts
+        self._recipe, self._facts, self._seed = recipe, facts, seed
         self._features = features_of(facts)
         self._beliefs = Beliefs.beginning(self._features)
 
@@ -191,10 +193,12 @@ class ItemCoordinator:
             return
         step = self._recipe.steps[round - 2]
         told = self._told(round)
-        shape = (self._facts.item_count, item_columns(step, self._facts))
-        sums, noise = self._total(replies, item_sums_of(round - 1), "items", shape)
+        sketch = self._recipe.sketch(self._facts, self._seed, round - 2)
+        shape = (sketch.count, item_columns(step, self._facts))
+        mixed, chance = self._total(replies, item_sums_of(round - 1), "items", shape)
+        sums, noise = sketch.spread(mixed), noise_of_items(mixed, chance, sketch)
         if self._facts.implicit:
-            self._beliefs = with_counts(self._beliefs, sums[:, 0], noise)
+            self._beliefs = with_counts(self._beliefs, sums[:, 0], noise[0])
             return
         self._beliefs = with_items(self._beliefs, sums, noise, step.count_weight, told)
         if step.spread_share:
@@ -252,6 +256,13 @@ class ItemCoordinator:
         recipe, facts = self._recipe, self._facts
         total = sum((array_of(reply, name, shape, who) for who, reply in replies.items()), np.zeros(shape))
         return np.asarray(total * recipe.grid(what, facts).step), recipe.noise_of(what, facts)
+
+
+def noise_of_items(mixed: Reals, chance: float, sketch: Sketch) -> Reals:
+    """Return the deviation of each column of sums about items: noise, and other items in the same row."""
+    if sketch.count == len(sketch.rows):
+        return np.full(mixed.shape[1], chance)
+    return np.asarray(np.sqrt(np.maximum(np.square(mixed).mean(axis=0), chance**2)))
 
 
 def model_of(

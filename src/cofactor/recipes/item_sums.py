@@ -20,6 +20,7 @@ from cofactor.privacy.fixed_point import FixedPoint
 from cofactor.randomness import Random
 from cofactor.recipes.home_ridge import Fitted, fitted, taste_root
 from cofactor.recipes.item_beliefs import RATING_VARIANCE, Told
+from cofactor.recipes.projected_steps import Sketch
 
 Reals = NDArray[np.float64]
 
@@ -128,15 +129,18 @@ def summed(
     told: Told | None,
     *,
     count_weight: float,
+    sketch: Sketch,
     items: FixedPoint,
     spread: FixedPoint | None,
     random: Random,
 ) -> Summed:
     """Add up the messages of all users, and how their tastes spread if there is a grid for that.
 
+    Items are mixed down by the sketch before what a user adds is shortened to length 1.
+
     Without anything to be told, users say which items they have chosen, and no more.
     """
-    count, width = len(known.expected), known.columns.shape[1]
+    count, width = sketch.count, known.columns.shape[1]
     columns = 1 if told is None else 2 + told.directions.shape[1]
     table, spreads = np.zeros((count, columns), np.int64), np.zeros(width * (width + 1) // 2, np.int64)
     for part in _parts(ratings):
@@ -145,7 +149,8 @@ def summed(
         else:
             fit = known.fit(part, told.directions, spreads=spread is not None)
             rows = messages(part, known, fit, count_weight, told)
-        table += items.table(rows, part.ptr, part.index, place_count=count, limit=1.0, random=random).value
+        mixed, places = rows * sketch.signs[part.index, None], sketch.rows[part.index]
+        table += items.table(mixed, part.ptr, places, place_count=count, limit=1.0, random=random).value
         if spread is not None:
             own = np.where(np.isfinite(fit.spreads).all(axis=1, keepdims=True), fit.spreads, 0.0)
             spreads += spread.total(own, limit=SPREAD_LIMIT, random=random, unit="user").value

@@ -1,4 +1,4 @@
-"""How many coins `ProjectedMF` tosses, how far they are bent, and for how many rows: from public numbers only."""
+"""How many coins `ProjectedMF` tosses, how far they are bent, for how many rows: from public numbers only."""
 
 import math
 from dataclasses import replace

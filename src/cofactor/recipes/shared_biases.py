@@ -38,6 +38,7 @@ from cofactor.recipes.item_letters import (
 )
 from cofactor.recipes.item_rounds import ItemRound, item_columns, usual_rounds
 from cofactor.recipes.item_sums import SPREAD_LIMIT
+from cofactor.recipes.projected_steps import Sketch
 from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
 from cofactor.recipes.usual_steps import one_release
@@ -70,6 +71,9 @@ class SharedBiases:
 
     item_rounds: tuple[ItemRound, ...] | None = None
     """What is asked about items, round by round."""
+    reduction: float = 1.0
+    """By how much fewer rows items are mixed down to before anything leaves, afresh in every round (count
+    sketch): messages are so much shorter, and items that share a row are harder to tell apart."""
     user_share: float = 0.01
     """Budget for the number of users and their mean, relative to those of the rounds."""
     public_items: PublicItems | None = None
@@ -85,7 +89,9 @@ class SharedBiases:
 
     def __post_init__(self) -> None:
         plain_numbers(self)
-        positive(noise=self.noise or 1.0, user_share=self.user_share)
+        positive(noise=self.noise or 1.0, user_share=self.user_share, reduction=self.reduction)
+        if self.reduction < 1:
+            raise ConfigError(f"reduction must be at least 1, got {self.reduction:g}.")
         check_sum(self)
         if not all(isinstance(each, ItemRound) for each in self.item_rounds or ()):
             raise ConfigError("item_rounds are ItemRound(share=..., count_weight=...), one behind the other.")
@@ -132,9 +138,9 @@ class SharedBiases:
         """Return the half of a device, a party, or a cohort of devices."""
         return ItemParticipant(self, home)
 
-    def coordinator(self, facts: Facts, seed: int) -> ItemCoordinator:  # noqa: ARG002 (nothing is by chance)
+    def coordinator(self, facts: Facts, seed: int) -> ItemCoordinator:
         """Return the coordinator's half."""
-        return ItemCoordinator(self, facts)
+        return ItemCoordinator(self, facts, seed)
 
     def promise(self, facts: Facts, budget: Budget) -> Promise:
         """Return what the guarantee says besides its numbers."""
@@ -184,6 +190,13 @@ class SharedBiases:
         limit = grid.whole_limit(self._limit(what), self._dimension(what, facts)) * grid.step
         return limit * assumed * math.sqrt(self._noises(facts) / self._share(what))
 
+    def sketch(self, facts: Facts, seed: int, step: int) -> Sketch:
+        """Return how items are mixed down in a round of sums about them, counted from 0: public."""
+        return Sketch.drawn(facts.item_count, self._rows(facts), seed, f"items in round {step}")
+
+    def _rows(self, facts: Facts) -> int:
+        return math.ceil(facts.item_count / self.reduction)
+
     def _usual(self, noise: float, facts: Facts) -> tuple[ItemRound, ...]:
         return usual_rounds(noise, facts, features=facts.features, factors=0)
 
@@ -217,7 +230,7 @@ class SharedBiases:
             return 2
         if what == SPREAD_SUMS:
             return width * (width + 1) // 2
-        return facts.item_count * item_columns(self._round(what), facts)
+        return self._rows(facts) * item_columns(self._round(what), facts)
 
     def _round(self, what: str) -> ItemRound:
         return next(each for at, each in enumerate(self.steps) if item_sums_of(at + 1) == what)

@@ -25,6 +25,7 @@ from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.mechanisms import PoissonBinomial
 from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Schedule
 from cofactor.progress import Listener, Progress, nobody
@@ -311,7 +312,7 @@ def _loss(events: list[Event], budget: Budget, shares: Mapping[str, float]) -> f
 
     parts = [shares.get(release_of(event), 1.0) for event in events]
     alone = [
-        replace(event, mechanism=event.mechanism.scaled(part**0.5))
+        replace(event, mechanism=_own(event.mechanism, part))
         for event, part in zip(events, parts, strict=True)
     ]
     try:
@@ -319,6 +320,13 @@ def _loss(events: list[Event], budget: Budget, shares: Mapping[str, float]) -> f
     except Refused:
         return None
     return epsilon if epsilon < float("inf") else None
+
+
+def _own(mechanism: Any, part: float) -> Any:
+    """Return what is left of a mechanism if all others collude: a part of the noise, or a party's own coins."""
+    if isinstance(mechanism, PoissonBinomial) and part < 1:
+        return replace(mechanism, participants=1)
+    return mechanism.scaled(part**0.5)
 
 
 def _data_facts(facts: Facts) -> DataFacts:

@@ -1,0 +1,287 @@
+"""What users tell about items: messages of length 1, whatever was rated and whatever is asked."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from cofactor.data.grouping import Grouped, offsets
+from cofactor.errors import RunError
+from cofactor.federation.halves import Facts
+from cofactor.privacy import fixed_point
+from cofactor.privacy.fixed_point import FixedPoint
+from cofactor.randomness import InsecureRandom, SecureRandom
+from cofactor.recipes import item_sums
+from cofactor.recipes.item_beliefs import RATING_VARIANCE, Told
+from cofactor.recipes.item_sums import SPREAD_LIMIT, Known, chosen, messages, summed, told_in
+from tests.recipes.item_parties import FEATURES, WIDTH, arrays, facts_of, question
+from tests.recipes.parties import ITEMS
+
+Reals = NDArray[np.float64]
+Rated = list[tuple[int, float]]
+SIZES = (1e14, 9e14, 1e6, 1e-6, 5e-324, 0.0, -1e14)
+NAMES = ("bias", "variance", "learned", "importance", "covariance", "factors", "directions", "told")
+PUBLIC = np.random.default_rng(9).normal(size=(ITEMS, FEATURES))
+
+
+def grouped(users: Sequence[Rated]) -> Grouped:
+    """Return the (item, rating) pairs of each user, in the usual units."""
+    flat = [pair for own in users for pair in own]
+    return Grouped(
+        offsets(np.array([len(own) for own in users])),
+        np.array([item for item, _ in flat], np.int32),
+        np.array([value for _, value in flat], np.float32),
+    )
+
+
+def many(items: int) -> Facts:
+    return facts_of(items=(items,), catalogue=np.arange(items), shared_ids=np.arange(items))
+
+
+def lengths(rows: Reals, ratings: Grouped) -> Reals:
+    return np.sqrt(np.bincount(ratings.members(), (rows**2).sum(axis=1), minlength=len(ratings.ptr) - 1))
+
+
+def message_rows(users: Sequence[Rated], asked: Any, *, alpha: float = 0.3) -> tuple[Reals, Grouped]:
+    ratings, known = grouped(users), Known.of(asked, PUBLIC, facts_of())
+    told = told_in(asked, WIDTH, 2)
+    return messages(ratings, known, known.fit(ratings, told.directions), alpha, told), ratings
+
+
+rating = st.sampled_from([-2.0, -0.5, 0.0, 1.0, 2.0])
+user = st.dictionaries(st.integers(0, ITEMS - 1), rating).map(lambda own: list(own.items()))
+
+
+@given(st.lists(user, min_size=1, max_size=4), st.integers(0, 50))
+def test_the_message_of_a_user_has_length_1_and_that_of_nobody_0(users: list[Rated], seed: int) -> None:
+    rows, ratings = message_rows(users, question(seed=seed))
+    assert lengths(rows, ratings) == pytest.approx([float(len(own) > 0) for own in users], abs=1e-12)
+
+
+def test_a_message_of_thousands_of_ratings_has_length_1_too() -> None:
+    items, chance = 4000, np.random.default_rng(1)
+    asked = question(items=items)
+    public = chance.normal(size=(items, FEATURES))
+    known = Known.of(asked, public, many(items))
+    ratings = grouped([[(item, 2.0) for item in range(items)], [(7, -2.0)]])
+    told = told_in(asked, WIDTH, 2)
+    rows = messages(ratings, known, known.fit(ratings, told.directions), 0.3, told)
+    assert lengths(rows, ratings) == pytest.approx([1.0, 1.0], abs=1e-12)
+
+
+def extreme_questions() -> list[tuple[str, Any]]:
+    """Return questions in which one array, or a part of it, or nearly everything, is extreme."""
+    found = []
+    base = arrays(ITEMS, FEATURES, 2, 5)
+    for size in SIZES:
+        for name in NAMES:
+            found.append((f"{name} of {size:g}", question(**{name: np.full_like(base[name], size)})))
+            part = base[name].copy()
+            part.flat[::3] = size
+            found.append((f"some {name} of {size:g}", question(**{name: part})))
+        every: dict[str, Any] = {name: np.full_like(base[name], size) for name in NAMES}
+        found.append((f"all of {size:g}", question(**every, mean=np.array(size), reliability=np.zeros(2))))
+    found += [
+        ("no reliability", question(reliability=np.array([-5.0, 5e-324]))),
+        ("huge reliability", question(reliability=np.array([1e14, 1e14]))),
+        ("float32", question(**{name: np.full_like(base[name], 9e14).astype(np.float32) for name in NAMES})),
+        ("whole", question(**{name: np.full(base[name].shape, -(2**63), np.int64) for name in NAMES})),
+        ("true", question(**{name: np.ones(base[name].shape, np.bool_) for name in NAMES})),
+    ]
+    return found
+
+
+USERS: list[Rated] = [
+    [(0, 2.0)],
+    [],
+    [(item, -2.0) for item in range(ITEMS)],
+    [(item, (-1.0) ** item * 2) for item in range(ITEMS)],
+]
+
+
+@pytest.mark.parametrize(("name", "asked"), extreme_questions())
+def test_no_question_changes_how_long_messages_are(name: str, asked: Any) -> None:
+    rows, ratings = message_rows(USERS, asked)
+    assert np.isfinite(rows).all(), name
+    assert lengths(rows, ratings) == pytest.approx([1, 0, 1, 1], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "mean", "reliability"])
+@pytest.mark.parametrize("size", [math.nan, math.inf, -math.inf, 1e15, 1e300])
+def test_numbers_that_are_none_are_refused_before_ratings_are_looked_at(name: str, size: float) -> None:
+    base = arrays(ITEMS, FEATURES, 2, 5) | {"mean": np.array(0.5)}
+    bad = base[name].copy()
+    bad.flat[-1] = size
+    asked = question(**{name: bad})
+    with pytest.raises(RunError, match=f"sent {name} that are missing, not finite or not of shape"):
+        Known.of(asked, PUBLIC, facts_of())
+        told_in(asked, WIDTH, 2)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "mean", "reliability"])
+def test_arrays_of_another_shape_are_refused(name: str) -> None:
+    base = arrays(ITEMS, FEATURES, 2, 5) | {"mean": np.array(0.5)}
+    # Factors may be as many as directions are; told ones are as many as were planned.
+    wrong = np.zeros((ITEMS + 1, 1)) if name == "factors" else np.zeros((*base[name].shape, 1))
+    with pytest.raises(RunError, match="not of shape"):
+        Known.of(question(**{name: wrong}), PUBLIC, facts_of())
+        told_in(question(**{name: wrong}), WIDTH, 2)
+
+
+@pytest.mark.xfail(strict=True, raises=IndexError, reason="the number of factors is read off any shape")
+def test_factors_of_no_dimension_are_refused_like_other_shapes() -> None:
+    with pytest.raises(RunError, match="not of shape"):
+        Known.of(question(factors=np.array(1.0)), PUBLIC, facts_of())
+
+
+def test_a_rating_tells_its_count_its_residual_and_that_times_tastes() -> None:
+    # Spelled out with dense matrices, for one user.
+    asked, alpha = question(), 0.3
+    items, values = np.array([1, 4, 5]), np.array([2.0, -1.0, 0.5])
+    rows, _ = message_rows([list(zip(items.tolist(), values.tolist(), strict=True))], asked, alpha=alpha)
+    full = np.column_stack([np.ones(ITEMS), PUBLIC - PUBLIC.mean(axis=0), asked.learned])
+    full = full + asked.factors @ asked.directions.T
+    weights = 1 / (RATING_VARIANCE + asked.variance)
+    targets = values - asked.mean - asked.bias[items]
+    expected, limit = [], 1.5 * math.sqrt(asked.reliability.sum())
+    for out in range(3):
+        rest = np.arange(3) != out
+        own, weight = full[items[rest]], weights[items[rest]]
+        square = np.linalg.inv(asked.covariance) + own.T @ (weight[:, None] * own)
+        taste = np.linalg.solve(square, own.T @ (weight * targets[rest]))
+        residual = targets[out] - full[items[out]] @ taste
+        told = asked.told.T @ taste
+        told *= min(1.0, limit / np.linalg.norm(told)) / math.sqrt(asked.reliability.sum())
+        expected.append(asked.importance[items[out]] * np.array([alpha, residual, *(residual * told)]))
+    unit = np.array(expected) / np.linalg.norm(expected)
+    np.testing.assert_allclose(rows, unit, atol=1e-9)
+
+
+def test_who_only_tells_what_was_chosen_tells_it_with_length_1() -> None:
+    ratings, importance = grouped(USERS), np.array([1e-6, 1e6, 1.0, 2.0, 3.0, 4.0])
+    rows = chosen(ratings, importance)
+    assert rows.shape == (1 + 2 * ITEMS, 1)
+    assert lengths(rows, ratings) == pytest.approx([1, 0, 1, 1], abs=1e-12)
+    np.testing.assert_allclose(rows[1:7, 0] / rows[2, 0], importance / importance[1])
+
+
+def away(count: int, _: Any) -> NDArray[np.uint32]:
+    """Round up, always: it may happen, if hardly ever."""
+    return np.zeros(count, np.uint32)
+
+
+def whole_length(values: NDArray[np.int64]) -> float:
+    return math.sqrt(sum(int(number) ** 2 for number in values.ravel()))
+
+
+@pytest.mark.parametrize("steps", [4.0, 1024.0])
+@pytest.mark.parametrize(("name", "asked"), extreme_questions()[::7])
+def test_after_rounding_no_user_has_more_than_the_stated_bounds(
+    monkeypatch: pytest.MonkeyPatch, steps: float, name: str, asked: Any
+) -> None:
+    monkeypatch.setattr(fixed_point, "_words", away)
+    items, spread = FixedPoint(step=1 / steps), FixedPoint(step=SPREAD_LIMIT / steps)
+    known, told = Known.of(asked, PUBLIC, facts_of()), told_in(asked, WIDTH, 2)
+    for own in USERS:
+        found = summed(
+            grouped([own]), known, told, count_weight=0.3, items=items, spread=spread, random=SecureRandom()
+        )
+        assert found.spread is not None
+        assert whole_length(found.items.value) <= found.items.bound.size == items.whole_limit(1.0, 4 * ITEMS)
+        most = spread.whole_limit(SPREAD_LIMIT, WIDTH * (WIDTH + 1) // 2)
+        assert whole_length(found.spread.value) <= found.spread.bound.size == most, name
+
+
+def far_tastes(grid: FixedPoint) -> Any:
+    """Return what users tell whose tastes are as far from what was thought as ratings can tell."""
+    asked = question(bias=np.full(ITEMS, -10.0), covariance=np.eye(WIDTH) * 10.0, variance=np.zeros(ITEMS))
+    known, told = Known.of(asked, PUBLIC, facts_of()), told_in(asked, WIDTH, 2)
+    found = summed(
+        grouped([[(item, 2.0) for item in range(ITEMS)]]),
+        known,
+        told,
+        count_weight=0.3,
+        items=grid,
+        spread=grid,
+        random=InsecureRandom(1),
+    )
+    return found.spread
+
+
+def test_the_limit_of_spreads_is_reached_and_kept() -> None:
+    grid = FixedPoint(step=2.0**-10)
+    found = far_tastes(grid)
+    assert 0.99 * found.bound.size < whole_length(found.value) <= found.bound.size
+    assert found.bound.size * grid.step == pytest.approx(SPREAD_LIMIT, rel=0.01)
+
+
+def test_users_are_worked_on_in_portions_that_show_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixed_point, "_words", away)
+    asked, grid = question(), FixedPoint(step=2.0**-12)
+    known, told, ratings = Known.of(asked, PUBLIC, facts_of()), told_in(asked, WIDTH, 2), grouped(USERS * 3)
+
+    def total() -> Any:
+        return summed(ratings, known, told, count_weight=0.3, items=grid, spread=grid, random=SecureRandom())
+
+    whole = total()
+    monkeypatch.setattr(item_sums, "_USERS", 5)
+    parts = total()
+    np.testing.assert_array_equal(whole.items.value, parts.items.value)
+    np.testing.assert_array_equal(whole.spread.value, parts.spread.value)
+    assert whole.items.bound == parts.items.bound
+
+
+def test_sums_of_users_are_the_sums_of_what_each_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixed_point, "_words", away)
+    asked, grid = question(), FixedPoint(step=2.0**-12)
+    known, told = Known.of(asked, PUBLIC, facts_of()), told_in(asked, WIDTH, 2)
+
+    def total(users: Sequence[Rated]) -> Any:
+        return summed(
+            grouped(users), known, told, count_weight=0.3, items=grid, spread=grid, random=SecureRandom()
+        )
+
+    alone = [total([own]) for own in USERS]
+    together = total(USERS)
+    np.testing.assert_array_equal(together.items.value, sum(each.items.value for each in alone))
+    np.testing.assert_array_equal(together.spread.value, sum(each.spread.value for each in alone))
+
+
+def test_tastes_are_told_no_longer_than_they_may_be() -> None:
+    told = Told(np.eye(WIDTH)[:, :2], np.array([0.5, 0.5]))
+    assert told.weight * told.longest == pytest.approx(1.5)
+    nothing = Told(np.zeros((WIDTH, 2)), np.zeros(2))
+    assert (nothing.weight, nothing.longest) == (0.0, 0.0)
+
+
+def test_how_a_machine_points_its_eigenvectors_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Devices add up spreads in coordinates that each works out by itself: they must be the same for all.
+    monkeypatch.setattr(fixed_point, "_words", away)
+    asked, grid, found = question(), FixedPoint(step=2.0**-12), []
+    usual = np.linalg.eigh
+    for sign in (1.0, -1.0):
+
+        def turned(matrix: Reals, sign: float = sign) -> Any:
+            sizes, vectors = usual(matrix)
+            return sizes, vectors * sign ** np.arange(len(sizes))
+
+        monkeypatch.setattr(np.linalg, "eigh", turned)
+        known, told = Known.of(asked, PUBLIC, facts_of()), told_in(asked, WIDTH, 2)
+        found.append(
+            summed(
+                grouped(USERS),
+                known,
+                told,
+                count_weight=0.3,
+                items=grid,
+                spread=grid,
+                random=SecureRandom(),
+            )
+        )
+    assert np.abs(found[0].items.value - found[1].items.value).max() <= len(USERS)
+    assert np.abs(found[0].spread.value - found[1].spread.value).max() <= len(USERS)

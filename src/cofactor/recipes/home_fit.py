@@ -17,6 +17,8 @@ from cofactor.factors.model import Factors
 from cofactor.federation.party import Party
 
 Floats = NDArray[np.float32]
+Fit = Callable[[Ratings], Factors]
+"""What makes a model of a party's ratings."""
 
 _RIDGE, _BIAS_RIDGE, _TASTE_RIDGE = 2.0, 3.0, 1.0
 """Penalties on squares, counted in ratings where vectors have length 1."""
@@ -73,50 +75,45 @@ def _ridge(ratings: Grouped, targets: Floats, items: Floats, penalties: NDArray[
 
 def fit_with_released(home: Bayes, party: Party, released: Floats, seed: int) -> Factors:
     """Fit the home model; released vectors are features of the items if that helped on ratings held out."""
-    together = _columns(party.features, released)
-    pair = (_fitting(home, party.features, seed), _fitting(home, together, seed))
-    gains = _gains(party.ratings, pair, seed)
-    return pair[int(_surely(gains))](party.ratings)
+    alone, together = _fitting(home, party.features, seed), _fitting(home, _columns(party, released), seed)
+    held = _held_out(party.ratings, seed)
+    if held is None:
+        return alone(party.ratings)
+    gain = _squares(alone, *held) - _squares(together, *held)
+    surely = gain.mean() > _SURE * gain.std() / np.sqrt(len(gain))
+    return together(party.ratings) if surely else alone(party.ratings)
 
 
-def fit_or_keep(
-    home: Bayes, party: Party, released: Floats, seed: int, shared: Callable[[Ratings], Factors]
-) -> Factors:
-    """Return a party's own model, of which released columns are features, or the shared one with its users.
+def fit_best(home: Bayes, party: Party, released: Floats, seed: int, shared: Fit) -> Factors:
+    """Return what predicts ratings held out best: the shared model, or a party's own with or without it.
 
-    The shared one is kept unless the own one has surely predicted ratings held out better.
+    A party with too few ratings to tell takes the shared one.
     """
-    own = _fitting(home, _columns(party.features, released), seed)
-    gains = _gains(party.ratings, (shared, own), seed)
-    return own(party.ratings) if _surely(gains) else shared(party.ratings)
+    held = _held_out(party.ratings, seed)
+    if held is None:
+        return shared(party.ratings)
+    own = (_fitting(home, party.features, seed), _fitting(home, _columns(party, released), seed))
+    best = min((shared, *own), key=lambda fit: float(_squares(fit, *held).mean()))
+    return best(party.ratings)
 
 
-def _fitting(home: Bayes, features: Floats | None, seed: int) -> Callable[[Ratings], Factors]:
+def _fitting(home: Bayes, features: Floats | None, seed: int) -> Fit:
     return lambda ratings: home.fit(ratings, features=features, seed=seed)
 
 
-def _gains(
-    ratings: Ratings, pair: tuple[Callable[[Ratings], Factors], Callable[[Ratings], Factors]], seed: int
-) -> NDArray[np.float64]:
-    """Return by how much the second of two models errs less on ratings held out; nothing if they are few."""
+def _held_out(ratings: Ratings, seed: int) -> tuple[Ratings, Ratings] | None:
+    """Hold out some of a party's ratings, if that leaves enough to tell models apart."""
     try:
         learn, test = by_fraction(ratings, _HELD_OUT, seed=seed)
     except DataError:
-        return np.zeros(0)
-    if len(test) < _FEWEST:
-        return np.zeros(0)
-    first, second = (_squares(fit(learn), test) for fit in pair)
-    return np.asarray(first - second)
+        return None
+    return (learn, test) if len(test) >= _FEWEST else None
 
 
-def _surely(gains: NDArray[np.float64]) -> bool:
-    return len(gains) > 0 and bool(gains.mean() > _SURE * gains.std() / np.sqrt(len(gains)))
-
-
-def _squares(model: Factors, test: Ratings) -> NDArray[np.float64]:
-    missed = model.predict_rows(test.users, test.items).astype(np.float64) - test.values
+def _squares(fit: Fit, learn: Ratings, test: Ratings) -> NDArray[np.float64]:
+    missed = fit(learn).predict_rows(test.users, test.items).astype(np.float64) - test.values
     return missed**2
 
 
-def _columns(features: Floats | None, released: Floats) -> Floats:
-    return released if features is None else np.hstack([features, released])
+def _columns(party: Party, released: Floats) -> Floats:
+    return released if party.features is None else np.hstack([party.features, released])

@@ -20,7 +20,7 @@ from cofactor.federation.halves import Facts, Home, State, array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import Bounded
 from cofactor.recipes.device_steps import left_in
-from cofactor.recipes.home_fit import fit_or_keep
+from cofactor.recipes.home_fit import fit_best
 from cofactor.recipes.item_beliefs import (
     Beliefs,
     Told,
@@ -112,8 +112,8 @@ class ItemParticipant:
 
         if self._home.facts.split != "horizontal" or not isinstance(recipe.home, Bayes):
             return shared(party.ratings)
-        told = np.column_stack([known.expected, known.plain[:, 1 + self._features.shape[1] :]])
-        model = fit_or_keep(recipe.home, party, told.astype(np.float32), self._home.seed, shared)
+        told = np.column_stack([known.expected, known.factors])
+        model = fit_best(recipe.home, party, told.astype(np.float32), self._home.seed, shared)
         return replace(model, choice=choice_of(message, self._features, self._home.facts))
 
     def _model(self, message: Message, known: Known, tastes: Reals, ratings: Ratings) -> Factors:
@@ -196,11 +196,11 @@ class ItemCoordinator:
         sketch = self._recipe.sketch(self._facts, self._seed, round - 2)
         shape = (sketch.count, item_columns(step, self._facts))
         mixed, chance = self._total(replies, item_sums_of(round - 1), "items", shape)
-        sums, noise = sketch.spread(mixed), noise_of_items(mixed, chance, sketch)
+        sums, deviations = sketch.spread(mixed), noise_of_items(mixed, chance, sketch)
         if self._facts.implicit:
-            self._beliefs = with_counts(self._beliefs, sums[:, 0], noise[0])
+            self._beliefs = with_counts(self._beliefs, sums[:, 0], float(deviations[0]))
             return
-        self._beliefs = with_items(self._beliefs, sums, noise, step.count_weight, told)
+        self._beliefs = with_items(self._beliefs, sums, deviations, step.count_weight, told)
         if step.spread_share:
             width = len(self._beliefs.covariance)
             spread, _ = self._total(replies, SPREAD_SUMS, "spread", (width * (width + 1) // 2,))

@@ -45,6 +45,8 @@ class Known:
     """By which a taste is multiplied to be in the columns' own coordinates."""
     plain: Reals
     """The columns in their own coordinates."""
+    factors: Reals
+    """Along directions of their own, beyond their columns."""
 
     @classmethod
     def of(cls, message: Message, features: Reals, facts: Facts) -> "Known":
@@ -68,6 +70,7 @@ class Known:
             importance=np.clip(importance, 1e-6, 1e6),
             root=root,
             plain=columns,
+            factors=np.clip(moved, -_LARGEST_COLUMN, _LARGEST_COLUMN),
         )
 
     def fit(self, ratings: Grouped, directions: Reals | None = None, *, spreads: bool = False) -> Fitted:

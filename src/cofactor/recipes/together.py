@@ -323,7 +323,7 @@ def _loss(events: list[Event], budget: Budget, shares: Mapping[str, float]) -> f
 
 
 def _own(mechanism: Any, part: float) -> Any:
-    """Return what is left of a mechanism if all others collude: a part of the noise, or a party's own coins."""
+    """Return what is left of a mechanism if all others collude: part of the noise, or one's own coins."""
     if isinstance(mechanism, PoissonBinomial) and part < 1:
         return replace(mechanism, participants=1)
     return mechanism.scaled(part**0.5)

@@ -19,7 +19,7 @@ from cofactor.papers.dpmf_rp_cases import (
     private_popularity_at,
     trivial,
 )
-from cofactor.papers.dpmf_rp_findings import Panel, panels
+from cofactor.papers.dpmf_rp_findings import Panel, best_at, panels
 from cofactor.papers.dpmf_rp_measures import F1, MAP, RESCALED, RMSE, Measured
 from cofactor.papers.dpmf_rp_method import core, facts_of, fresh, labelled, noiseless_case, private_case
 from cofactor.papers.material import Material
@@ -145,9 +145,10 @@ def _splits(panel: Panel, corners: Sequence[Corner]) -> list[Row]:
             continue
         projection = ((four - one) + (whole - three)) / 2
         privatisation = ((three - one) + (whole - four)) / 2
-        total = projection + privatisation
         parts = {PROJECTION: projection, PRIVATISATION: privatisation}
-        parts |= {SHARE: privatisation / total} if total else {}
+        # Where one of them lowers the error, there are no parts of a whole.
+        if min(projection, privatisation) > 0:
+            parts[SHARE] = privatisation / (projection + privatisation)
         found += [
             Row(
                 line=corner.line,
@@ -165,21 +166,19 @@ def findings2(rows: Sequence[Row]) -> list[str]:
     """Hold section 6.2.2 against ours."""
     found = []
     for panel, corner in product(panels(rows), CORNERS):
-        own = {c: row.ours for c, row in panel.lines.get(corner.line, {}).items() if row.ours is not None}
-        if SHARE in own:
+        own = panel.lines.get(corner.line, {})
+        share = panel.value(corner.line, SHARE)
+        if share is not None:
             told = "no number" if corner.share is None else f"{corner.share:.0%}"
             found.append(
-                f"{panel.name}, {corner.line}: privatisation is {own[SHARE]:.0%} of the error; the paper has "
-                f"{told}."
+                f"{panel.name}, {corner.line}: privatisation is {share:.0%} of the error; the paper has {told}."
             )
-        elif own:
-            best = min(own, key=lambda column: own[column])
-            wanted = _over(corner.best)
-            verdict = "Found" if best == wanted else f"Not found: it is lowest at {best}"
+        elif own and PROJECTION not in own:
             mean = panel.value(OWN_MEAN, ANY_EPSILON) or 0.0
             found.append(
-                f"{panel.name}, {corner.line}: the paper says that the error is lowest around {wanted}. "
-                f"{verdict} ({own[best]:.3f}; the user's own mean has {mean:.3f})."
+                f"{panel.name}, {corner.line}: the paper says that the error is lowest around "
+                f"{_over(corner.best)}. {best_at(own, _over(corner.best), lowest=True)}. The user's own mean "
+                f"has {mean:.3f}."
             )
     return found
 
@@ -227,13 +226,10 @@ def findings4(rows: Sequence[Row]) -> list[str]:
     """Hold appendix K against ours: where each setting does best."""
     found = []
     for panel, line in product(panels(rows), (f"{F1}, label 1", f"{F1}, {NOISELESS}")):
-        own = {c: row.ours for c, row in panel.lines.get(line, {}).items() if row.ours is not None}
-        if own:
-            name = panel.name.rsplit(", ", 1)[-1]
-            best, wanted = max(own, key=lambda column: own[column]), f"{name} = {SWEPT[name][2]:g}"
-            verdict = "Found" if best == wanted else f"Not found: it is highest at {best}"
-            found.append(
-                f"{panel.name}: the paper says that results are best around {wanted}. {line}: {verdict} "
-                f"({min(own.values()):.3f} to {max(own.values()):.3f} over all)."
-            )
+        name = panel.name.rsplit(", ", 1)[-1]
+        wanted = f"{name} = {SWEPT[name][2]:g}"
+        found.append(
+            f"{panel.name}: the paper says that results are best around {wanted}. {line}: "
+            f"{best_at(panel.lines[line], wanted, lowest=False)}."
+        )
     return found

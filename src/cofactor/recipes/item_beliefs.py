@@ -32,8 +32,10 @@ _SHIFT, _ON_FEATURES, _ON_POPULARITY, _ON_SQUARE = 0.05, 0.1, 0.1, 0.02
 """Prior variances in the regression of biases: constant, each public feature, log popularity, its square."""
 _MANY_FEATURES = 30
 """With more features each of them tells less."""
-_FACTOR_SPREAD = 0.07
-"""How far an item lies along a direction from what its columns tell, where tastes have unit variance."""
+FACTOR_SPREAD = 0.1
+"""How large factors are, where tastes for them have unit variance."""
+_LEAST_TOLD = 0.02
+"""The least variance of tastes in a direction, relative to the largest: below it there is mostly noise."""
 _FALL = 0.35
 """Items count the less in a message the more often they are rated: count to the power of minus this."""
 _LEAST_SPREAD = 0.05
@@ -60,10 +62,11 @@ class Beliefs:
     popularity: Reals
     """Log count, in standard units over ratings."""
     factors: Reals
+    """Further columns, in units in which tastes for them have unit variance."""
     factor_variance: Reals
-    directions: Reals
-    reliability: Reals
-    """How well a user's taste along a direction shows in the user's ratings: a variance ratio."""
+    """How uncertain an item's part in a prediction is because of its factors."""
+    factor_precision: Reals
+    """How precise they are, noise of the sums alone counted."""
     seen: int = 0
     """Rounds of sums about items that went in."""
 
@@ -84,9 +87,8 @@ class Beliefs:
             count_variance=nothing,
             popularity=nothing,
             factors=np.zeros((items, 0)),
-            factor_variance=np.zeros((items, 0)),
-            directions=np.zeros((width + 3, 0)),
-            reliability=np.zeros(0),
+            factor_variance=nothing,
+            factor_precision=nothing,
         )
 
     @property
@@ -115,13 +117,18 @@ class Beliefs:
         """What users' tastes are about: a row for each item."""
         popularity = math.sqrt(self.certainty) * self.popularity
         learned = np.column_stack([popularity, self.bias - self.shares @ self.bias])
-        base = np.column_stack([np.ones(len(self.bias)), self.features, learned * (self.seen > 0)])
-        return np.asarray(base + self.factors @ self.directions.T)
+        own = (np.ones(len(self.bias)), self.features, learned * (self.seen > 0), self.factors)
+        return np.column_stack(own)
+
+    @property
+    def usual(self) -> float:
+        """About the root of how many ratings a user has."""
+        return max(float(np.maximum(self.counts, 0).sum()) / self.users, 1.0)
 
     @property
     def uncertainty(self) -> Reals:
         """The variance of an item's part in a prediction."""
-        return np.asarray(self.variance + self.factor_variance @ self.reliability)
+        return self.variance + self.factor_variance
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything as arrays, to be kept."""
@@ -151,12 +158,11 @@ def with_users(beliefs: Beliefs, sums: Reals, noise: float, most: float) -> Beli
 def with_items(beliefs: Beliefs, sums: Reals, noise: Reals, count_weight: float, told: "Told") -> Beliefs:
     """Take in sums about items, columns with noise of these deviations: counts, residuals, tastes."""
     known, seen, uncertain = _with_counts(beliefs, sums[:, 0] / count_weight, float(noise[0]) / count_weight)
-    usual = max(float(np.maximum(known.counts, 0).sum()) / known.users, 1.0)
-    variance = noise[1] ** 2 + RATING_VARIANCE * seen / usual
+    variance = noise[1] ** 2 + RATING_VARIANCE * seen / known.usual
     later = _with_first_biases if beliefs.seen == 0 else _with_biases
     found = later(known, sums[:, 1], seen, uncertain, variance)
-    if told.directions.shape[1] > 0:
-        found = _with_factors(found, sums[:, 2:], seen, uncertain, noise[2:], usual, told)
+    if told.factors:
+        found = _with_factors(found, sums[:, 2:], seen, uncertain, noise[2:], told)
     return replace(found, seen=beliefs.seen + 1)
 
 
@@ -227,60 +233,78 @@ def _shrunk(beliefs: Beliefs, told: Reals, seen: Reals, variance: Reals) -> Beli
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """In which directions users tell their tastes, and how much that weighs in their messages."""
+    """How users tell their tastes for factors."""
 
-    directions: Reals
-    reliability: Reals
+    whitening: Reals
+    """By which tastes are multiplied, so that those of all users vary alike in all directions."""
+
+    @property
+    def factors(self) -> int:
+        """How many numbers are told."""
+        return len(self.whitening)
 
     @property
     def weight(self) -> float:
-        """What multiplies tastes in a message: gamma."""
-        total = float(self.reliability.sum())
-        return 1 / math.sqrt(total) if total > 0 else 0.0
+        """What multiplies tastes in a message, beside residuals: gamma."""
+        return 1.5 / math.sqrt(max(self.factors, 1))
 
     @property
     def longest(self) -> float:
         """How long a taste may be in a message."""
-        return 1.5 * math.sqrt(float(self.reliability.sum()))
+        return 2.0 * math.sqrt(self.factors)
 
 
 def told_of(beliefs: Beliefs, factors: int) -> Told:
-    """Choose the directions in which ratings vary most between users."""
-    if factors == 0 or beliefs.seen == 0:
-        return Told(np.zeros((len(beliefs.covariance), 0)), np.zeros(0))
-    columns = beliefs.columns[:, 1:]
-    root = np.linalg.cholesky(beliefs.covariance[1:, 1:])
-    moments = root.T @ (columns * beliefs.shares[:, None]).T @ columns @ root
-    sizes, vectors = np.linalg.eigh(moments)
-    sizes, vectors = sizes[::-1][:factors], vectors[:, ::-1][:, :factors]
-    usual = max(float(np.maximum(beliefs.counts, 0).sum()) / beliefs.users, 1.0)
-    reliability = sizes * usual**2 / (RATING_VARIANCE + sizes * usual**2)
-    directions = np.vstack([np.zeros((1, vectors.shape[1])), np.linalg.solve(root.T, vectors)])
-    return Told(directions, np.maximum(reliability, 0))
+    """Whiten tastes by how they are expected to vary, as far as ratings tell them."""
+    if factors == 0:
+        return Told(np.zeros((0, 0)))
+    columns, covariance = beliefs.columns, beliefs.covariance
+    moments = (columns * beliefs.shares[:, None]).T @ columns * beliefs.usual**2 / RATING_VARIANCE
+    left = np.linalg.inv(np.linalg.inv(covariance) + moments)
+    sizes, vectors = np.linalg.eigh((covariance - left)[-factors:, -factors:])
+    return Told(vectors * np.maximum(sizes, _LEAST_TOLD * max(sizes[-1], _TINY)) ** -0.5)
+
+
+def with_factors_begun(beliefs: Beliefs, factors: int, random: np.random.Generator) -> Beliefs:
+    """Add columns for factors: the directions in which ratings vary most between users, then by lot."""
+    covariance = beliefs.covariance[1:, 1:]
+    known = beliefs.columns[:, 1:] - beliefs.shares @ beliefs.columns[:, 1:]
+    root = np.linalg.cholesky(covariance)
+    moments = root.T @ (known * beliefs.shares[:, None]).T @ known @ root
+    vectors = np.linalg.eigh(moments)[1][:, ::-1][:, :factors]
+    begun = np.column_stack(
+        [known @ root @ vectors, random.standard_normal((len(known), factors - vectors.shape[1]))]
+    )
+    begun = begun - beliefs.shares @ begun
+    sizes = np.sqrt(beliefs.shares @ begun**2)
+    width = len(beliefs.covariance)
+    wider = np.eye(width + factors)
+    wider[:width, :width] = beliefs.covariance
+    return replace(beliefs, factors=FACTOR_SPREAD * begun / np.maximum(sizes, _TINY), covariance=wider)
 
 
 def _with_factors(
-    beliefs: Beliefs,
-    sums: Reals,
-    seen: Reals,
-    uncertain: Reals,
-    noise: Reals,
-    usual: float,
-    told: Told,
+    beliefs: Beliefs, sums: Reals, seen: Reals, uncertain: Reals, noise: Reals, told: Told
 ) -> Beliefs:
-    """Move items along the directions by what residuals times tastes tell."""
-    scale = told.weight * told.reliability
-    along = seen[:, None] * scale
-    prior = np.full(sums.shape, _FACTOR_SPREAD**2)
-    variance = noise**2 + RATING_VARIANCE / usual * told.weight * along
-    variance = variance + (uncertain[:, None] * scale) ** 2 * prior
-    moved = sums * along / (along**2 + variance / prior)
+    """Move factors by what residuals times tastes tell: one step towards the best fit for each item.
+
+    Where tastes are white, the sum of their squares is about what an item is seen. Earlier estimates count
+    for half as much in every round: they were made with other tastes.
+    """
+    old = beliefs.factors @ np.linalg.inv(told.whitening).T
+    along = told.weight * seen
+    variance = noise**2 + (told.weight * uncertain[:, None]) ** 2 * np.square(old).mean()
+    precision, before = along[:, None] ** 2 / variance, 0.5 * beliefs.factor_precision[:, None]
+    total = before + precision + _TINY
+    found = old + sums * along[:, None] / variance / total
+    doubt = 1 / total + (RATING_VARIANCE / beliefs.usual / np.maximum(seen, _TINY))[:, None]
+    gain = FACTOR_SPREAD**2 / (FACTOR_SPREAD**2 + doubt)
+    factors = (gain * found) @ told.whitening.T
     return replace(
         beliefs,
-        factors=moved,
-        factor_variance=1 / (1 / prior + along**2 / variance),
-        directions=told.directions,
-        reliability=told.reliability,
+        factors=factors - beliefs.shares @ factors,
+        factor_variance=(gain * doubt).sum(axis=1),
+        factor_precision=total.mean(axis=1),
     )
 
 
@@ -291,4 +315,15 @@ def with_spread(beliefs: Beliefs, sums: Reals) -> Beliefs:
     sizes, vectors = np.linalg.eigh(middle)
     root = taste_root(beliefs.covariance)
     covariance = root @ (vectors * np.maximum(sizes, _LEAST_SPREAD)) @ vectors.T @ root.T
-    return replace(beliefs, covariance=(covariance + covariance.T) / 2)
+    return _regauged(replace(beliefs, covariance=(covariance + covariance.T) / 2))
+
+
+def _regauged(beliefs: Beliefs) -> Beliefs:
+    """Bring factors to units in which tastes for them have unit covariance; predictions stay the same."""
+    factors = beliefs.factors.shape[1]
+    if factors == 0:
+        return beliefs
+    half = np.linalg.cholesky(beliefs.covariance[-factors:, -factors:])
+    turn = np.eye(len(beliefs.covariance))
+    turn[-factors:, -factors:] = np.linalg.inv(half)
+    return replace(beliefs, factors=beliefs.factors @ half, covariance=turn @ beliefs.covariance @ turn.T)

@@ -19,6 +19,7 @@ from cofactor.federation.door import COORDINATOR
 from cofactor.federation.halves import Facts, Home, State, array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import Bounded
+from cofactor.randomness import Seeds
 from cofactor.recipes.device_steps import left_in
 from cofactor.recipes.home_fit import fit_best
 from cofactor.recipes.item_beliefs import (
@@ -26,12 +27,12 @@ from cofactor.recipes.item_beliefs import (
     Told,
     told_of,
     with_counts,
+    with_factors_begun,
     with_items,
     with_spread,
     with_users,
 )
 from cofactor.recipes.item_letters import (
-    SPREAD_SUMS,
     USER_SUMS,
     ItemAndSpreadSums,
     ItemsFinal,
@@ -40,6 +41,7 @@ from cofactor.recipes.item_letters import (
     UsersAsked,
     UserSums,
     item_sums_of,
+    spread_sums_of,
 )
 from cofactor.recipes.item_rounds import item_columns
 from cofactor.recipes.item_sums import Known, summed, told_in
@@ -100,11 +102,8 @@ class ItemParticipant:
 
     def finish(self, message: Message) -> Factors:
         """Fit users to all of their ratings; a party of many users may have learned more than it was told."""
-        known, party, recipe = (
-            Known.of(message, self._features, self._home.facts),
-            self._home.party,
-            self._recipe,
-        )
+        party, recipe = self._home.party, self._recipe
+        known = Known.of(message, self._features, recipe.factor_count)
 
         def shared(ratings: Ratings) -> Factors:
             tastes = known.fit(self._units.inward(ratings.by_user)).tastes @ known.root.T
@@ -112,8 +111,9 @@ class ItemParticipant:
 
         if self._home.facts.split != "horizontal" or not isinstance(recipe.home, Bayes):
             return shared(party.ratings)
-        told = np.column_stack([known.expected, known.factors])
-        model = fit_best(recipe.home, party, told.astype(np.float32), self._home.seed, shared)
+        factors = known.plain[:, self._features.shape[1] + 3 :]
+        told = np.column_stack([known.expected, factors]).astype(np.float32)
+        model = fit_best(recipe.home, party, told, self._home.seed, shared)
         return replace(model, choice=choice_of(message, self._features, self._home.facts))
 
     def _model(self, message: Message, known: Known, tastes: Reals, ratings: Ratings) -> Factors:
@@ -141,18 +141,18 @@ class ItemParticipant:
         plan, what = recipe.steps[step], item_sums_of(step + 1)
         found = summed(
             ratings,
-            Known.of(message, self._features, facts),
-            None if facts.implicit else told_in(message, self._features.shape[1] + 3, plan.factors),
+            Known.of(message, self._features, plan.factors),
+            None if facts.implicit else told_in(message, plan.factors),
             count_weight=plan.count_weight,
             sketch=recipe.sketch(facts, self._home.seed, step),
             items=recipe.grid(what, facts),
-            spread=recipe.grid(SPREAD_SUMS, facts) if plan.spread_share else None,
+            spread=recipe.grid(spread_sums_of(step + 1), facts) if plan.spread_share else None,
             random=self._home.door.random,
         )
         items = self._out(what, found.items, left)
         if found.spread is None:
             return ItemSums(items=items)
-        return ItemAndSpreadSums(items=items, spread=self._out(SPREAD_SUMS, found.spread, left))
+        return ItemAndSpreadSums(items=items, spread=self._out(spread_sums_of(step + 1), found.spread, left))
 
     def _out(self, what: str, bounded: Bounded, left: NDArray[np.bool_]) -> NDArray[np.int64]:
         most = self._home.facts.user_count * math.ceil(bounded.bound.size)
@@ -177,6 +177,7 @@ class ItemCoordinator:
         """Ask about users, then about items."""
         if round == 1:
             return UsersAsked()
+        self._begin_factors(round)
         return ItemsKnown(**self._known(self._told(round)))
 
     def sums(self, round: int) -> bool:  # noqa: ARG002 (the same in all rounds)
@@ -203,7 +204,8 @@ class ItemCoordinator:
         self._beliefs = with_items(self._beliefs, sums, deviations, step.count_weight, told)
         if step.spread_share:
             width = len(self._beliefs.covariance)
-            spread, _ = self._total(replies, SPREAD_SUMS, "spread", (width * (width + 1) // 2,))
+            shape = (width * (width + 1) // 2,)
+            spread, _ = self._total(replies, spread_sums_of(round - 1), "spread", shape)
             self._beliefs = with_spread(self._beliefs, spread)
 
     def last(self) -> Message:
@@ -217,7 +219,7 @@ class ItemCoordinator:
         last = self.last()
         if self._facts.implicit:
             return choosing_model(self._facts, last, self._features, None)
-        known = Known.of(last, self._features, self._facts)
+        known = Known.of(last, self._features, self._recipe.factor_count)
         nobody = np.zeros((0, known.columns.shape[1]))
         return model_of(self._facts, last, known, self._features, self._facts.catalogue[:0], nobody, None)
 
@@ -229,24 +231,28 @@ class ItemCoordinator:
         """Go on from there."""
         self._beliefs = Beliefs.from_arrays(dict(state))
 
+    def _begin_factors(self, round: int) -> None:
+        """Add columns for factors when a round first tells of them."""
+        wanted = self._recipe.steps[round - 2].factors
+        if wanted and self._beliefs.factors.shape[1] == 0:
+            random = Seeds(self._seed).generator("factors begin")
+            self._beliefs = with_factors_begun(self._beliefs, wanted, random)
+
     def _told(self, round: int) -> Told:
         return told_of(self._beliefs, self._recipe.steps[round - 2].factors)
 
     def _known(self, told: Told) -> dict[str, Any]:
         beliefs = self._beliefs
-        columns = 1 + self._features.shape[1]
-        plain = beliefs.columns - beliefs.factors @ beliefs.directions.T
+        first = 1 + self._features.shape[1]
         return {
             "mean": np.array(beliefs.mean),
             "bias": beliefs.bias,
             "variance": beliefs.uncertainty,
-            "learned": np.ascontiguousarray(plain[:, columns:]),
+            "learned": np.ascontiguousarray(beliefs.columns[:, first : first + 2]),
             "importance": beliefs.importance,
             "covariance": beliefs.covariance,
             "factors": beliefs.factors,
-            "directions": beliefs.directions,
-            "told": told.directions,
-            "reliability": told.reliability,
+            "told": told.whitening,
         }
 
     def _total(

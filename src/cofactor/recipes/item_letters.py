@@ -12,13 +12,17 @@ Array = NDArray[Any]
 Integers = NDArray[np.int64]
 
 USER_SUMS = "number of users and their mean"
-SPREAD_SUMS = "how users' tastes spread"
-"""Releases, as ledgers and plans name them."""
+"""The first release, as ledgers and plans name it."""
 
 
 def item_sums_of(round: int) -> str:
     """Return the name of the release about items in a round of them, counted from 1."""
     return f"sums about items {round}"
+
+
+def spread_sums_of(round: int) -> str:
+    """Return the name of the release about how tastes spread in the same round."""
+    return f"how tastes spread {round}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,13 +55,9 @@ class ItemsKnown(Message):
     covariance: Array
     """Of users' tastes."""
     factors: Array
-    """What is known of each item along `directions`, beyond its columns."""
-    directions: Array
-    """Of tastes: a column for each factor."""
+    """Further columns, learned from sums: none before they are begun."""
     told: Array
-    """In which directions tastes are told next: a column for each."""
-    reliability: Array
-    """How well tastes along these show in ratings: between 0 and 1."""
+    """By which tastes for factors are multiplied before they are told."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cofactor.data.grouping import Grouped
 from cofactor.federation.door import COORDINATOR
-from cofactor.federation.halves import Facts, array_of
+from cofactor.federation.halves import array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import Bounded, stated
 from cofactor.privacy.fixed_point import FixedPoint
@@ -45,22 +45,18 @@ class Known:
     """By which a taste is multiplied to be in the columns' own coordinates."""
     plain: Reals
     """The columns in their own coordinates."""
-    factors: Reals
-    """Along directions of their own, beyond their columns."""
 
     @classmethod
-    def of(cls, message: Message, features: Reals, facts: Facts) -> "Known":
+    def of(cls, message: Message, features: Reals, factors: int) -> "Known":
         """Read a message; whatever it holds, it becomes numbers that no fit can fail on."""
-        items, width = facts.item_count, features.shape[1] + 3
-        factors = message.arrays["factors"].shape[-1] if "factors" in message.arrays else 0
+        items, width = len(features), features.shape[1] + 3 + factors
         mean = np.clip(array_of(message, "mean", (), COORDINATOR), -2.0, 2.0)
         bias = np.clip(array_of(message, "bias", (items,), COORDINATOR), -_LARGEST_BIAS, _LARGEST_BIAS)
         variance = np.clip(array_of(message, "variance", (items,), COORDINATOR), 0.0, _LARGEST_VARIANCE)
         learned = array_of(message, "learned", (items, 2), COORDINATOR)
-        moved = array_of(message, "factors", (items, factors), COORDINATOR)
-        directions = array_of(message, "directions", (width, factors), COORDINATOR)
-        columns = np.column_stack([np.ones(items), features, learned])
-        columns = np.clip(columns + moved @ directions.T, -_LARGEST_COLUMN, _LARGEST_COLUMN)
+        own = array_of(message, "factors", (items, factors), COORDINATOR)
+        columns = np.column_stack([np.ones(items), features, learned, own])
+        columns = np.clip(columns, -_LARGEST_COLUMN, _LARGEST_COLUMN)
         root = taste_root(array_of(message, "covariance", (width, width), COORDINATOR))
         importance = array_of(message, "importance", (items,), COORDINATOR)
         return cls(
@@ -70,21 +66,18 @@ class Known:
             importance=np.clip(importance, 1e-6, 1e6),
             root=root,
             plain=columns,
-            factors=np.clip(moved, -_LARGEST_COLUMN, _LARGEST_COLUMN),
         )
 
-    def fit(self, ratings: Grouped, directions: Reals | None = None, *, spreads: bool = False) -> Fitted:
+    def fit(self, ratings: Grouped, told: Told | None = None, *, spreads: bool = False) -> Fitted:
         """Fit users to their ratings, which are in units of a scale from 1 to 5, less its middle."""
         targets = ratings.values - self.expected[ratings.index]
-        ways = None if directions is None else self.root.T @ directions
+        ways = None if told is None else self.root[-told.factors or len(self.root) :].T @ told.whitening
         return fitted(ratings.ptr, ratings.index, targets, self.columns, self.weights, ways, spreads=spreads)
 
 
-def told_in(message: Message, width: int, factors: int) -> Told:
-    """Read in which directions tastes are to be told: as many as were planned."""
-    directions = array_of(message, "told", (width, factors), COORDINATOR)
-    reliability = array_of(message, "reliability", (factors,), COORDINATOR)
-    return Told(np.clip(directions, -1e6, 1e6), np.clip(reliability, 0.0, 1.0))
+def told_in(message: Message, factors: int) -> Told:
+    """Read by what tastes are to be multiplied: for as many factors as were planned."""
+    return Told(np.clip(array_of(message, "told", (factors, factors), COORDINATOR), -1e6, 1e6))
 
 
 def messages(ratings: Grouped, known: Known, fit: Fitted, count_weight: float, told: Told) -> Reals:
@@ -144,13 +137,13 @@ def summed(
     Without anything to be told, users say which items they have chosen, and no more.
     """
     count, width = sketch.count, known.columns.shape[1]
-    columns = 1 if told is None else 2 + told.directions.shape[1]
+    columns = 1 if told is None else 2 + told.factors
     table, spreads = np.zeros((count, columns), np.int64), np.zeros(width * (width + 1) // 2, np.int64)
     for part in _parts(ratings):
         if told is None:
             rows = chosen(part, known.importance)
         else:
-            fit = known.fit(part, told.directions, spreads=spread is not None)
+            fit = known.fit(part, told, spreads=spread is not None)
             rows = messages(part, known, fit, count_weight, told)
         mixed, places = rows * sketch.signs[part.index, None], sketch.rows[part.index]
         table += items.table(mixed, part.ptr, places, place_count=count, limit=1.0, random=random).value

@@ -26,7 +26,6 @@ from cofactor.privacy.schedule import Release, Schedule
 from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.item_halves import ItemCoordinator, ItemParticipant
 from cofactor.recipes.item_letters import (
-    SPREAD_SUMS,
     USER_SUMS,
     ItemAndSpreadSums,
     ItemsFinal,
@@ -35,8 +34,9 @@ from cofactor.recipes.item_letters import (
     UsersAsked,
     UserSums,
     item_sums_of,
+    spread_sums_of,
 )
-from cofactor.recipes.item_rounds import ItemRound, item_columns, usual_rounds
+from cofactor.recipes.item_rounds import ItemRound, check_rounds, item_columns, usual_rounds
 from cofactor.recipes.item_sums import SPREAD_LIMIT
 from cofactor.recipes.projected_steps import Sketch
 from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
@@ -93,8 +93,7 @@ class SharedBiases:
         if self.reduction < 1:
             raise ConfigError(f"reduction must be at least 1, got {self.reduction:g}.")
         check_sum(self)
-        if not all(isinstance(each, ItemRound) for each in self.item_rounds or ()):
-            raise ConfigError("item_rounds are ItemRound(share=..., count_weight=...), one behind the other.")
+        check_rounds(self.item_rounds or ())
         if not isinstance(self.public_items, PublicItems | None):
             raise ConfigError("public_items must be PublicItems, such as PublicItems.of_table(table).")
 
@@ -122,11 +121,13 @@ class SharedBiases:
 
     def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:  # noqa: ARG002 (all send the same)
         """Return everything that a party will release; noise is relative."""
-        spreads = sum(each.spread_share > 0 for each in self.steps)
         releases = [self._release(USER_SUMS, facts)]
         releases += [self._release(item_sums_of(at + 1), facts) for at in range(len(self.steps))]
-        if spreads:
-            releases += [replace(self._release(SPREAD_SUMS, facts), rounds=spreads)]
+        releases += [
+            self._release(spread_sums_of(at + 1), facts)
+            for at, each in enumerate(self.steps)
+            if each.spread_share
+        ]
         return Schedule(
             releases=tuple(releases),
             rounds=1 + len(self.steps),
@@ -173,6 +174,11 @@ class SharedBiases:
             raise RunError(f"{type(self).__name__} is not settled: item_rounds are still open.")
         return self.item_rounds
 
+    @property
+    def factor_count(self) -> int:
+        """How many factors items have in the end. When settled."""
+        return max((each.factors for each in self.steps), default=0)
+
     def grid(self, what: str, facts: Facts) -> FixedPoint:
         """Return how the numbers of a release become whole ones. When settled."""
         if self.noise is None:
@@ -198,7 +204,7 @@ class SharedBiases:
         return math.ceil(facts.item_count / self.reduction)
 
     def _usual(self, noise: float, facts: Facts) -> tuple[ItemRound, ...]:
-        return usual_rounds(noise, facts, features=facts.features, factors=0)
+        return usual_rounds(noise, facts, features=facts.features, most_factors=0)
 
     def _release(self, what: str, facts: Facts) -> Release:
         """Return a release that is made once."""
@@ -216,25 +222,29 @@ class SharedBiases:
     def _share(self, what: str) -> float:
         if what == USER_SUMS:
             return self.user_share
-        if what == SPREAD_SUMS:
-            return next(each.spread_share for each in self.steps if each.spread_share)
-        return self._round(what).share
+        round = self._round(what)
+        return round.spread_share if _is_spread(what) else round.share
 
     def _limit(self, what: str) -> float:
         """Return how long the message of one user may be."""
-        return {USER_SUMS: math.sqrt(2), SPREAD_SUMS: SPREAD_LIMIT}.get(what, 1.0)
+        return math.sqrt(2) if what == USER_SUMS else SPREAD_LIMIT if _is_spread(what) else 1.0
 
     def _dimension(self, what: str, facts: Facts) -> int:
-        width = facts.features + 3
         if what == USER_SUMS:
             return 2
-        if what == SPREAD_SUMS:
+        round = self._round(what)
+        width = facts.features + 3 + round.factors
+        if _is_spread(what):
             return width * (width + 1) // 2
-        return self._rows(facts) * item_columns(self._round(what), facts)
+        return self._rows(facts) * item_columns(round, facts)
 
     def _round(self, what: str) -> ItemRound:
-        return next(each for at, each in enumerate(self.steps) if item_sums_of(at + 1) == what)
+        return self.steps[int(what.rpartition(" ")[2]) - 1]
 
     def _noises(self, facts: Facts) -> float:
         """Return how many times the noise that is promised an opened sum has, as a variance."""
         return facts.summed * own_share(self.aggregate, facts.summed)
+
+
+def _is_spread(what: str) -> bool:
+    return what.startswith(spread_sums_of(0)[:-1])

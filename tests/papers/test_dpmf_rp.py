@@ -4,15 +4,17 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import polars as pl
 import pytest
 
 from cofactor.errors import DataError
+from cofactor.federation.federation import Federation
 from cofactor.papers.cells import Effort
 from cofactor.papers.dpmf_rp import FIGURES
 from cofactor.papers.dpmf_rp_cases import BIASES, OWN_MEAN, POPULARITY, delta_for
 from cofactor.papers.dpmf_rp_findings import against_paper, against_trivial, best_at, other_data
 from cofactor.papers.dpmf_rp_measures import F1, MEASURES, RANKING, RESCALED, RMSE
-from cofactor.papers.dpmf_rp_method import facts_of, fitted, fresh, labelled, published
+from cofactor.papers.dpmf_rp_method import facts_of, fresh, labelled, published, trained
 from cofactor.papers.dpmf_rp_numbers import CASES, CENTRAL, TABLE_2, TABLE_5, TABLE_7, VARIANCE
 from cofactor.papers.material import Material
 from cofactor.papers.reproduce import reproduce
@@ -21,7 +23,7 @@ from cofactor.privacy.accountant import spent
 from cofactor.recipes.projected import ProjectedMF
 from cofactor.recipes.projected_paper import paper_epsilon
 from cofactor.recipes.projected_steps import padded
-from cofactor.recipes.sums import PlainSum
+from cofactor.recipes.sums import PlainSum, SecureSum
 from tests.papers.making import material, write
 
 QUICK = Effort(quick=True)
@@ -100,13 +102,15 @@ def test_without_a_secure_sum_coins_are_those_of_one_device() -> None:
     assert loss.epsilon > 5
 
 
-def test_training_at_a_label_tosses_its_very_coins() -> None:
-    recipe, loss = labelled(replace(published(material()), rounds=2), facts_of(material().ratings), 1.0)
+def test_training_at_a_label_tosses_its_very_coins_and_is_charged_what_is_shown() -> None:
     ratings = material().ratings
-    model = fitted(recipe, loss)(ratings, 1)
-    assert model.item_vectors.shape == (40, 14)
-    plain = fitted(replace(published(material()), rounds=2))(ratings, 1)
-    assert abs(model.item_vectors - plain.item_vectors).max() > 1e-3
+    federation = Federation.on_device(ratings, scale=ratings.scale)
+    for aggregate in (SecureSum(dropout=0.0, colluding=0.0), PlainSum()):
+        short = replace(published(material()), rounds=2, aggregate=aggregate)
+        recipe, loss = labelled(short, federation.facts, 1.0)
+        run = trained(recipe, federation, loss, 1)
+        assert (run.recipe["theta"], run.recipe["trials"]) == (recipe.theta, recipe.trials)
+        assert run.guarantee.epsilon == pytest.approx(loss.epsilon, rel=1e-4)
 
 
 @pytest.mark.usefixtures("short")
@@ -232,9 +236,23 @@ def test_yelp_comes_as_arrays_and_a_file_without_them_is_told(tmp_path: Path) ->
     assert found.name == "yelp"
     assert len(found.ratings) == len(own)
     assert (found.ratings.values == own.values).all()
+    assert Material.read(tmp_path / "yelp-hin.npz").name == "yelp"
     np.savez(tmp_path / "yelp-hin.npz", user=own.users)
     with pytest.raises(DataError, match="does not hold the arrays user, item and rating"):
         Material.read_all(tmp_path, ("yelp",))
+
+
+def test_a_table_of_yelp_reviews_keeps_the_last_of_two_and_users_with_ten(tmp_path: Path) -> None:
+    rows = [(user, item, 1 + (user + item) % 5) for user in range(12) for item in range(6 + user)]
+    columns = ("user_id", "business_id", "stars")
+    frame = {name: [row[at] for row in (*rows, (11, 0, 5))] for at, name in enumerate(columns)}
+    pl.DataFrame(frame).write_parquet(tmp_path / "yelp.parquet")
+    [found] = Material.read_all(tmp_path, ("yelp",))
+    assert found.name == "yelp"
+    assert found.ratings.by_user.sizes.min() == 10
+    last = found.ratings.user_row(11), found.ratings.item_row(0)
+    mine = (found.ratings.users == last[0]) & (found.ratings.items == last[1])
+    assert found.ratings.values[mine].tolist() == [5.0]
 
 
 @pytest.mark.slow

@@ -25,11 +25,13 @@ from tests.recipes.parties import ITEMS, SCALE, USERS, table
 
 BUDGET = Budget(epsilon=4.0, delta=1e-6, unit="user")
 FEATURES = 4
-WIDTH = FEATURES + 3
+FACTORS = 2
+WIDTH = FEATURES + 3 + FACTORS
+"""Of tastes in the last round."""
 ROUNDS = (
     ItemRound(share=0.5, count_weight=1.2),
     ItemRound(share=0.3, count_weight=0.4, spread_share=0.05),
-    ItemRound(share=0.4, count_weight=0.2, factors=2, spread_share=0.05),
+    ItemRound(share=0.4, count_weight=0.2, factors=FACTORS, spread_share=0.02),
 )
 FEW = SecureALS(item_rounds=ROUNDS, aggregate=IdealSum(dropout=0.25, colluding=0.25))
 """For as few devices as tests have; its last round asks for everything."""
@@ -96,17 +98,17 @@ def question(
     round: int = LAST, *, items: int = ITEMS, features: int = FEATURES, seed: int = 5, **changed: Any
 ) -> ItemsKnown:
     """Return what a coordinator may ask in a round, with some of it changed."""
-    told = ROUNDS[round - 2].factors
-    return ItemsKnown(**arrays(items, features, told, seed) | changed)
+    return ItemsKnown(**arrays(items, features, ROUNDS[round - 2].factors, seed) | changed)
 
 
 def farewell(*, items: int = ITEMS, features: int = FEATURES, seed: int = 5, **changed: Any) -> ItemsFinal:
     counts = np.column_stack([np.linspace(0.1, 9, items), np.full(items, 0.5)])
-    return ItemsFinal(**arrays(items, features, 0, seed) | {"counts": counts} | changed)
+    more = {"counts": counts, "told": np.zeros((0, 0))}
+    return ItemsFinal(**arrays(items, features, FACTORS, seed) | more | changed)
 
 
-def arrays(items: int, features: int, told: int, seed: int) -> dict[str, NDArray[Any]]:
-    chance, width = np.random.default_rng(seed), features + 3
+def arrays(items: int, features: int, factors: int, seed: int) -> dict[str, NDArray[Any]]:
+    chance, width = np.random.default_rng(seed), features + 3 + factors
     root = np.tril(chance.normal(size=(width, width))) * 0.1 + 0.3 * np.eye(width)
     return {
         "mean": np.array(0.5),
@@ -115,10 +117,8 @@ def arrays(items: int, features: int, told: int, seed: int) -> dict[str, NDArray
         "learned": chance.normal(size=(items, 2)),
         "importance": chance.uniform(0.2, 2.0, items),
         "covariance": root @ root.T,
-        "factors": chance.normal(size=(items, 1)) * 0.2,
-        "directions": chance.normal(size=(width, 1)),
-        "told": chance.normal(size=(width, told)),
-        "reliability": chance.uniform(0.2, 0.9, told),
+        "factors": chance.normal(size=(items, factors)) * 0.2,
+        "told": chance.normal(size=(factors, factors)) * 4,
     }
 
 

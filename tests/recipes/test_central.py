@@ -241,7 +241,7 @@ def test_a_user_who_comes_later_is_fitted_like_all_others() -> None:
 
 
 def test_more_users_for_the_same_noise_get_more_factors_and_steps() -> None:
-    few, many = (CentralDPSGD().settled(facts_of(users=users), BUDGET) for users in (1000, 100_000))
+    few, many = (CentralDPSGD().settled(facts_of(users=users), BUDGET) for users in (500, 100_000))
     assert few.factors == 1
     assert many.factors is not None
     assert many.factors > 1

@@ -23,7 +23,6 @@ from cofactor.randomness import SecureRandom
 from cofactor.recipes.device_steps import left_in
 from cofactor.recipes.item_halves import features_of
 from cofactor.recipes.item_letters import (
-    SPREAD_SUMS,
     USER_SUMS,
     ItemAndSpreadSums,
     ItemsFinal,
@@ -31,6 +30,7 @@ from cofactor.recipes.item_letters import (
     UsersAsked,
     UserSums,
     item_sums_of,
+    spread_sums_of,
 )
 from cofactor.recipes.item_sums import SPREAD_LIMIT
 from cofactor.recipes.shared_biases import SharedBiases
@@ -75,14 +75,14 @@ def bound_of(recipe: Any, what: str, facts: Facts | None = None) -> Any:
 
 def far_question() -> Any:
     """Return a question at which tastes spread farther than may be told."""
-    return question(bias=np.full(ITEMS, -10.0), covariance=np.eye(WIDTH) * 10.0, variance=np.zeros(ITEMS))
+    return question(bias=np.full(ITEMS, -10.0), covariance=np.eye(WIDTH) * 0.5, variance=np.zeros(ITEMS))
 
 
 RELEASES: dict[str, tuple[str, int, Any]] = {
     "users": (USER_SUMS, 1, UsersAsked()),
     "items, first": (item_sums_of(1), 2, question(2)),
     "items, with tastes": (item_sums_of(3), LAST, question()),
-    "spread": (SPREAD_SUMS, LAST, far_question()),
+    "spread": (spread_sums_of(3), LAST, far_question()),
 }
 
 
@@ -99,7 +99,7 @@ def test_a_user_changes_a_release_by_no_more_than_what_is_charged(
         lambda units: noise_free(recipe, units, round, asked)[what],
         bound_of(recipe, what),
         DATASETS,
-        worst_case=worst if reduction == 1 or what in (USER_SUMS, SPREAD_SUMS) else None,
+        worst_case=worst if reduction == 1 or what in (USER_SUMS, spread_sums_of(3)) else None,
         pairs=12,
         climbs=12,
     )
@@ -108,7 +108,7 @@ def test_a_user_changes_a_release_by_no_more_than_what_is_charged(
 @pytest.mark.parametrize(("name", "asked"), extreme_questions()[::9])
 def test_no_question_lets_a_user_change_more(monkeypatch: pytest.MonkeyPatch, name: str, asked: Any) -> None:
     monkeypatch.setattr(fixed_point, "_words", up)
-    for what in (item_sums_of(3), SPREAD_SUMS):
+    for what in (item_sums_of(3), spread_sums_of(3)):
         assert_bounded(
             lambda units, what=what: noise_free(FEW, units, LAST, asked)[what],  # type: ignore[misc]
             bound_of(FEW, what),
@@ -182,14 +182,19 @@ def test_shares_of_the_budget_are_those_of_the_rounds() -> None:
     multipliers = {each.what: each.mechanism.noise_multiplier for each in schedule.releases}  # type: ignore[attr-defined]
     shares = {what: multiplier**-2 for what, multiplier in multipliers.items()}
     assert shares == pytest.approx(
-        {USER_SUMS: 0.01, item_sums_of(1): 0.5, item_sums_of(2): 0.3, item_sums_of(3): 0.4, SPREAD_SUMS: 0.05}
+        {
+            USER_SUMS: 0.01,
+            item_sums_of(1): 0.5,
+            item_sums_of(2): 0.3,
+            item_sums_of(3): 0.4,
+            spread_sums_of(2): 0.05,
+            spread_sums_of(3): 0.02,
+        }
     )
-    assert {each.what: each.count(schedule.rounds) for each in schedule.releases} == {
-        USER_SUMS: 1, item_sums_of(1): 1, item_sums_of(2): 1, item_sums_of(3): 1, SPREAD_SUMS: 2,
-    }  # fmt: skip
+    assert [each.count(schedule.rounds) for each in schedule.releases] == [1] * 6
     assert {each.slack for each in schedule.releases} == {OVERFLOW}
     assert {each.bound.unit for each in schedule.releases} == {"user"}
-    assert schedule.releases[-1].bound.size * settled.grid(SPREAD_SUMS, facts).step == pytest.approx(
+    assert schedule.releases[-1].bound.size * settled.grid(spread_sums_of(3), facts).step == pytest.approx(
         SPREAD_LIMIT, rel=0.02
     )
 
@@ -238,7 +243,8 @@ def test_no_release_is_made_twice_whatever_round_it_is_asked_in() -> None:
 def test_a_last_message_that_comes_as_a_question_is_answered_like_any_question() -> None:
     # It holds all that a question does; what leaves is planned, bounded and charged all the same.
     participant = half(FEW, rated(some(0)), round=2)
-    participant.handle(2, farewell())
+    first = question(2)
+    participant.handle(2, farewell(factors=first.factors, covariance=first.covariance))
     assert entries(participant) == [f"{item_sums_of(1)}, round 2"]
 
 
@@ -318,7 +324,9 @@ def replies(round: int, settled: Any, facts: Facts, seed: int) -> dict[str, Any]
     grains = np.rint(items / settled.grid(what, facts).step).astype(np.int64)
     if not plan.spread_share:
         return {SUM: ItemSums(items=grains)}
-    spread = chance.normal(size=WIDTH * (WIDTH + 1) // 2) / settled.grid(SPREAD_SUMS, facts).step
+    width = facts.features + 3 + plan.factors
+    grid = settled.grid(spread_sums_of(round - 1), facts)
+    spread = chance.normal(size=width * (width + 1) // 2) / grid.step
     return {SUM: ItemAndSpreadSums(items=grains, spread=np.rint(spread).astype(np.int64))}
 
 

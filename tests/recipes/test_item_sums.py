@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from cofactor.data.grouping import Grouped, offsets
 from cofactor.errors import RunError
-from cofactor.federation.halves import Facts
 from cofactor.privacy import fixed_point
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.fixed_point import FixedPoint
@@ -21,13 +20,13 @@ from cofactor.recipes import item_sums
 from cofactor.recipes.item_beliefs import RATING_VARIANCE, Told
 from cofactor.recipes.item_sums import SPREAD_LIMIT, Known, Summed, chosen, messages, summed, told_in
 from cofactor.recipes.projected_steps import Sketch
-from tests.recipes.item_parties import FEATURES, WIDTH, arrays, facts_of, question
+from tests.recipes.item_parties import FACTORS, FEATURES, WIDTH, arrays, question
 from tests.recipes.parties import ITEMS
 
 Reals = NDArray[np.float64]
 Rated = list[tuple[int, float]]
 SIZES = (1e14, 9e14, 1e6, 1e-6, 5e-324, 0.0, -1e14)
-NAMES = ("bias", "variance", "learned", "importance", "covariance", "factors", "directions", "told")
+NAMES = ("bias", "variance", "learned", "importance", "covariance", "factors", "told")
 PUBLIC = np.random.default_rng(9).normal(size=(ITEMS, FEATURES))
 
 
@@ -41,21 +40,17 @@ def grouped(users: Sequence[Rated]) -> Grouped:
     )
 
 
-def many(items: int) -> Facts:
-    return facts_of(items=(items,), catalogue=np.arange(items), shared_ids=np.arange(items))
-
-
 def lengths(rows: Reals, ratings: Grouped) -> Reals:
     return np.sqrt(np.bincount(ratings.members(), (rows**2).sum(axis=1), minlength=len(ratings.ptr) - 1))
 
 
 def read(asked: Any) -> tuple[Known, Told]:
-    return Known.of(asked, PUBLIC, facts_of()), told_in(asked, WIDTH, 2)
+    return Known.of(asked, PUBLIC, FACTORS), told_in(asked, FACTORS)
 
 
 def message_rows(users: Sequence[Rated], asked: Any, *, alpha: float = 0.3) -> tuple[Reals, Grouped]:
     ratings, (known, told) = grouped(users), read(asked)
-    return messages(ratings, known, known.fit(ratings, told.directions), alpha, told), ratings
+    return messages(ratings, known, known.fit(ratings, told), alpha, told), ratings
 
 
 rating = st.sampled_from([-2.0, -0.5, 0.0, 1.0, 2.0])
@@ -72,17 +67,16 @@ def test_a_message_of_thousands_of_ratings_has_length_1_too() -> None:
     items, chance = 4000, np.random.default_rng(1)
     asked = question(items=items)
     public = chance.normal(size=(items, FEATURES))
-    known = Known.of(asked, public, many(items))
+    known, told = Known.of(asked, public, FACTORS), told_in(asked, FACTORS)
     ratings = grouped([[(item, 2.0) for item in range(items)], [(7, -2.0)]])
-    told = told_in(asked, WIDTH, 2)
-    rows = messages(ratings, known, known.fit(ratings, told.directions), 0.3, told)
+    rows = messages(ratings, known, known.fit(ratings, told), 0.3, told)
     assert lengths(rows, ratings) == pytest.approx([1.0, 1.0], abs=1e-12)
 
 
 def extreme_questions() -> list[tuple[str, Any]]:
     """Return questions in which one array, or a part of it, or nearly everything, is extreme."""
     found = []
-    base = arrays(ITEMS, FEATURES, 2, 5)
+    base = arrays(ITEMS, FEATURES, FACTORS, 5)
     for size in SIZES:
         for name in NAMES:
             found.append((f"{name} of {size:g}", question(**{name: np.full_like(base[name], size)})))
@@ -90,10 +84,8 @@ def extreme_questions() -> list[tuple[str, Any]]:
             part.flat[::3] = size
             found.append((f"some {name} of {size:g}", question(**{name: part})))
         every: dict[str, Any] = {name: np.full_like(base[name], size) for name in NAMES}
-        found.append((f"all of {size:g}", question(**every, mean=np.array(size), reliability=np.zeros(2))))
+        found.append((f"all of {size:g}", question(**every, mean=np.array(size))))
     found += [
-        ("no reliability", question(reliability=np.array([-5.0, 5e-324]))),
-        ("huge reliability", question(reliability=np.array([1e14, 1e14]))),
         ("float32", question(**{name: np.full_like(base[name], 9e14).astype(np.float32) for name in NAMES})),
         ("whole", question(**{name: np.full(base[name].shape, -(2**63), np.int64) for name in NAMES})),
         ("true", question(**{name: np.ones(base[name].shape, np.bool_) for name in NAMES})),
@@ -116,10 +108,10 @@ def test_no_question_changes_how_long_messages_are(name: str, asked: Any) -> Non
     assert lengths(rows, ratings) == pytest.approx([1, 0, 1, 1], abs=1e-9)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "mean", "reliability"])
+@pytest.mark.parametrize("name", [*NAMES, "mean"])
 @pytest.mark.parametrize("size", [math.nan, math.inf, -math.inf, 1e15, 1e300])
 def test_numbers_that_are_none_are_refused_before_ratings_are_looked_at(name: str, size: float) -> None:
-    base = arrays(ITEMS, FEATURES, 2, 5) | {"mean": np.array(0.5)}
+    base = arrays(ITEMS, FEATURES, FACTORS, 5)
     bad = base[name].copy()
     bad.flat[-1] = size
     asked = question(**{name: bad})
@@ -127,40 +119,34 @@ def test_numbers_that_are_none_are_refused_before_ratings_are_looked_at(name: st
         read(asked)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "mean", "reliability"])
+@pytest.mark.parametrize("name", [*NAMES, "mean"])
 def test_arrays_of_another_shape_are_refused(name: str) -> None:
-    base = arrays(ITEMS, FEATURES, 2, 5) | {"mean": np.array(0.5)}
-    # Factors may be as many as directions are; told ones are as many as were planned.
-    wrong = np.zeros((ITEMS + 1, 1)) if name == "factors" else np.zeros((*base[name].shape, 1))
-    with pytest.raises(RunError, match="not of shape"):
-        read(question(**{name: wrong}))
-
-
-@pytest.mark.xfail(strict=True, raises=IndexError, reason="the number of factors is read off any shape")
-def test_factors_of_no_dimension_are_refused_like_other_shapes() -> None:
-    with pytest.raises(RunError, match="not of shape"):
-        Known.of(question(factors=np.array(1.0)), PUBLIC, facts_of())
+    base = arrays(ITEMS, FEATURES, FACTORS, 5)
+    for wrong in (np.zeros((*base[name].shape, 1)), np.zeros((11, 11)), np.array([1.0])):
+        with pytest.raises(RunError, match="not of shape"):
+            read(question(**{name: wrong}))
 
 
 def test_a_rating_tells_its_count_its_residual_and_that_times_tastes() -> None:
     # Spelled out with dense matrices, for one user.
-    asked, alpha = question(), 0.3
+    asked, alpha = question(told=np.array([[20.0, 5.0], [-3.0, 30.0]])), 0.3
     items, values = np.array([1, 4, 5]), np.array([2.0, -1.0, 0.5])
     rows, _ = message_rows([list(zip(items.tolist(), values.tolist(), strict=True))], asked, alpha=alpha)
-    full = np.column_stack([np.ones(ITEMS), PUBLIC, asked.learned])
-    full = full + asked.factors @ asked.directions.T
+    full = np.column_stack([np.ones(ITEMS), PUBLIC, asked.learned, asked.factors])
     weights = 1 / (RATING_VARIANCE + asked.variance)
     targets = values - asked.mean - asked.bias[items]
-    expected, limit = [], 1.5 * math.sqrt(asked.reliability.sum())
+    expected, limit, shortened = [], 2.0 * math.sqrt(FACTORS), 0
     for out in range(3):
         rest = np.arange(3) != out
         own, weight = full[items[rest]], weights[items[rest]]
         square = np.linalg.inv(asked.covariance) + own.T @ (weight[:, None] * own)
         taste = np.linalg.solve(square, own.T @ (weight * targets[rest]))
         residual = targets[out] - full[items[out]] @ taste
-        told = asked.told.T @ taste
-        told *= min(1.0, limit / np.linalg.norm(told)) / math.sqrt(asked.reliability.sum())
+        told = asked.told.T @ taste[-FACTORS:]
+        shortened += np.linalg.norm(told) > limit
+        told *= min(1.0, limit / np.linalg.norm(told)) * 1.5 / math.sqrt(FACTORS)
         expected.append(asked.importance[items[out]] * np.array([alpha, residual, *(residual * told)]))
+    assert 0 < shortened < 3, "some tastes are too long to be told, and some are not"
     unit = np.array(expected) / np.linalg.norm(expected)
     np.testing.assert_allclose(rows, unit, atol=1e-9)
 
@@ -225,7 +211,7 @@ def test_after_rounding_no_user_has_more_than_the_stated_bounds(
 
 def test_the_limit_of_spreads_is_reached_and_kept() -> None:
     # Tastes as far from what was thought as ratings can tell.
-    asked = question(bias=np.full(ITEMS, -10.0), covariance=np.eye(WIDTH) * 10.0, variance=np.zeros(ITEMS))
+    asked = question(bias=np.full(ITEMS, -10.0), covariance=np.eye(WIDTH) * 0.5, variance=np.zeros(ITEMS))
     grid = FixedPoint(step=2.0**-10)
     found = spread_of(total([[(item, 2.0) for item in range(ITEMS)]], asked, grid, grid))
     assert 0.99 * found.bound.size < whole_length(found.value) <= found.bound.size
@@ -266,11 +252,11 @@ def test_items_of_one_row_do_not_lengthen_a_message(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fixed_point, "_words", up)
     grid = FixedPoint(step=2.0**-10)
     # One row, and items without taste: what is told of them has one sign, and adds up.
-    asked = question(learned=np.zeros((ITEMS, 2)), told=np.zeros((WIDTH, 2)))
+    asked = question(learned=np.zeros((ITEMS, 2)), told=np.zeros((FACTORS, FACTORS)))
     sketch = Sketch(np.zeros(ITEMS, np.int32), np.ones(ITEMS), np.ones(1), 1)
-    known, told = Known.of(asked, 0 * PUBLIC, facts_of()), told_in(asked, WIDTH, 2)
+    known, told = Known.of(asked, 0 * PUBLIC, FACTORS), told_in(asked, FACTORS)
     ratings = grouped([[(item, 2.0) for item in range(ITEMS)]])
-    rows = messages(ratings, known, known.fit(ratings, told.directions), 5.0, told)
+    rows = messages(ratings, known, known.fit(ratings, told), 5.0, told)
     assert np.linalg.norm(rows.sum(axis=0)) > 1.5, "there is something to shorten"
     found = summed(
         ratings, known, told, count_weight=5.0, sketch=sketch, items=grid, spread=None, random=SecureRandom()
@@ -278,11 +264,28 @@ def test_items_of_one_row_do_not_lengthen_a_message(monkeypatch: pytest.MonkeyPa
     assert 0.99 * found.items.bound.size < whole_length(found.items.value) <= found.items.bound.size
 
 
-def test_tastes_are_told_no_longer_than_they_may_be() -> None:
-    told = Told(np.eye(WIDTH)[:, :2], np.array([0.5, 0.5]))
-    assert told.weight * told.longest == pytest.approx(1.5)
-    nothing = Told(np.zeros((WIDTH, 2)), np.zeros(2))
-    assert (nothing.weight, nothing.longest) == (0.0, 0.0)
+def test_tastes_weigh_as_much_beside_residuals_however_many_factors_there_are() -> None:
+    for factors in (1, 2, 8):
+        told = Told(np.eye(factors))
+        assert told.weight * told.longest == pytest.approx(3.0)
+    nothing = Told(np.zeros((0, 0)))
+    assert nothing.longest == 0
+
+
+def test_many_roundings_away_from_zero_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixed_point, "_words", up)
+    items, grid = 1000, FixedPoint(step=1 / 8)
+    asked = question(2, items=items, features=0)
+    known, told = Known.of(asked, np.zeros((items, 0)), 0), told_in(asked, 0)
+    # Rated as expected: what is told is counts alone, of which each is less than a step.
+    values = known.expected
+    ratings = Grouped(np.array([0, items]), np.arange(items, dtype=np.int32), values.astype(np.float32))
+    sketch = Sketch.drawn(items, items, 0, "a test")
+    found = summed(
+        ratings, known, told, count_weight=1.0, sketch=sketch, items=grid, spread=None, random=SecureRandom()
+    )
+    assert math.sqrt(items) > found.items.bound.size, "every count becomes a whole step"
+    assert whole_length(found.items.value) <= found.items.bound.size
 
 
 @pytest.mark.xfail(strict=True, reason="coordinates of tastes follow the machine's eigenvectors")

@@ -20,7 +20,7 @@ from cofactor.papers.dpmf_rp_measures import Measured
 from cofactor.papers.material import Material
 from cofactor.papers.results import Row
 from cofactor.privacy.bounding import Bounded
-from cofactor.privacy.budget import LARGEST_EPSILON, Budget
+from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Bound
 from cofactor.privacy.mechanisms import Gaussian
@@ -130,12 +130,11 @@ def trivial(loss: Loss | None) -> list[Case]:
 
 def private_popularity_at(loss: Loss) -> Case:
     """Return popularity that costs each user no more than a training does."""
-    epsilon = min(loss.epsilon, LARGEST_EPSILON)
     return Case(
         line=f"{PRIVATE_POPULARITY}, label {loss.label:g}",
-        fit=lambda train, _: private_popularity(train, epsilon=epsilon, delta=loss.delta),
+        fit=lambda train, _: private_popularity(train, epsilon=loss.epsilon, delta=loss.delta),
         measure=measures.ranked,
-        epsilon=epsilon,
+        epsilon=loss.epsilon,
         delta=loss.delta,
         note=f"counts with noise, as private as label {loss.label:g} truly is",
     )

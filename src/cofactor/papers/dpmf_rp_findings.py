@@ -115,9 +115,9 @@ def _beside(value: float, others: Mapping[str, float], *, higher: bool) -> str:
 def best_at(own: Mapping[str, Row], wanted: str, *, lowest: bool) -> str:
     """Say whether a line is best where the paper says; not where its points differ less than chance does."""
     values = {column: row.ours for column, row in own.items() if row.ours is not None}
-    worst, best = sorted(values, key=lambda column: values[column], reverse=lowest)[:: len(values) - 1 or 1]
-    row = own[best]
-    chance = ((row.high or 0.0) - (row.low or 0.0)) / 2
+    ordered = sorted(values, key=lambda column: values[column], reverse=lowest)
+    worst, best = ordered[0], ordered[-1]
+    chance = ((own[best].high or 0.0) - (own[best].low or 0.0)) / 2
     numbers = f"{values[worst]:.3f} to {values[best]:.3f}, +- {chance:.3f}"
     if abs(values[best] - values[worst]) <= chance:
         return f"Not to be seen: all are alike ({numbers})"

@@ -18,7 +18,7 @@ from cofactor.papers.dpmf_rp_central import CentralMF
 from cofactor.papers.dpmf_rp_numbers import CENTRAL
 from cofactor.papers.material import Material
 from cofactor.privacy.accountant import spent
-from cofactor.privacy.budget import LARGEST_EPSILON, Budget
+from cofactor.privacy.budget import Budget
 from cofactor.recipes.projected import ProjectedMF
 from cofactor.recipes.projected_paper import coins_of_label
 from cofactor.recipes.sums import PlainSum
@@ -168,5 +168,4 @@ def _budget(loss: Loss) -> Budget:
         # What a label truly costs may promise next to nothing: the table shows it.
         warnings.simplefilter("ignore", PrivacyWarning)
         # A little more, for the last digits of the same sum.
-        epsilon = min(loss.epsilon * (1 + 1e-6), LARGEST_EPSILON)
-        return Budget(epsilon=epsilon, delta=loss.delta, unit="user", adjacency="replace")
+        return Budget(epsilon=loss.epsilon * (1 + 1e-6), delta=loss.delta, unit="user", adjacency="replace")

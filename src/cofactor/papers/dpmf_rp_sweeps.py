@@ -171,7 +171,8 @@ def findings2(rows: Sequence[Row]) -> list[str]:
         if share is not None:
             told = "no number" if corner.share is None else f"{corner.share:.0%}"
             found.append(
-                f"{panel.name}, {corner.line}: privatisation is {share:.0%} of the error; the paper has {told}."
+                f"{panel.name}, {corner.line}: privatisation is {share:.0%} of the error; the paper has "
+                f"{told}."
             )
         elif own and PROJECTION not in own:
             mean = panel.value(OWN_MEAN, ANY_EPSILON) or 0.0

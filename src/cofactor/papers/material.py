@@ -9,7 +9,7 @@ import numpy as np
 
 from cofactor.data.datasets import how_to_get
 from cofactor.data.files import read_ratings
-from cofactor.data.prepare import libimseti_core
+from cofactor.data.prepare import libimseti_core, yelp_subset
 from cofactor.data.ratings import Ratings
 from cofactor.data.sources import candidates
 from cofactor.data.tables import items_beside
@@ -55,6 +55,8 @@ class Material:
     def _read(cls, name: str, file: Path) -> "Material":
         if file.suffix == ".npz":
             return cls(name=name, ratings=_from_arrays(file))
+        if name == "yelp":  # some users reviewed a business twice
+            return cls(name=name, ratings=yelp_subset(read_ratings(file, duplicates="last")))
         ratings = read_ratings(file)
         if ratings.implicit:
             raise DataError(f"{file} holds no ratings with values, and figures show errors of ratings.")
@@ -65,7 +67,8 @@ class Material:
 
 def _found(place: Path) -> tuple[str, Path]:
     if place.is_file():
-        return place.name.split(".")[0], place
+        known = {file: name for name, file in _ARRAYS.items()}
+        return known.get(place.name, place.name.split(".")[0]), place
     if not place.is_dir():
         raise DataError(f"{place}: there is no such folder. Name one that holds ml-1m.zip or other data.")
     for name in _FOLDERS:
@@ -75,9 +78,9 @@ def _found(place: Path) -> tuple[str, Path]:
     own = _ratings_in(place)
     if len(own) == 1:
         return place.resolve().name, own[0]
-    known = ", ".join(_FOLDERS)
+    sets = ", ".join(_FOLDERS)
     raise DataError(
-        f"{place} holds none of {known}. Get one: {how_to_get('ml-1m')} Or name a file of ratings."
+        f"{place} holds none of {sets}. Get one: {how_to_get('ml-1m')} Or name a file of ratings."
     )
 
 
@@ -85,7 +88,7 @@ def _file_of(name: str, place: Path) -> Path | None:
     """Return where a folder holds a known set: packed, or unpacked to a folder of its own."""
     if not place.is_dir():
         return None
-    files = [place / f"{name}.zip", place / f"{name}.inter"]
+    files = [place / f"{name}{ending}" for ending in (".zip", ".inter", ".parquet")]
     files += [inside for folder in _FOLDERS[name] for inside in _ratings_in(place / folder)]
     files += [place / _ARRAYS[name]] if name in _ARRAYS else []
     return next((file for file in files if file.is_file()), None)

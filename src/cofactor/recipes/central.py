@@ -60,11 +60,11 @@ class CentralDPSGD:
     """The longest that all a user contributes to a step can be."""
     learning_rate: float | None = None
     """What multiplies the noisy sum of all contributions."""
-    taste_penalty: float = 0.5
+    taste_penalty: float = 0.2
     """Penalty on the squared coordinates of users, counted in ratings: lambda in the paper."""
-    bias_penalty: float = 4.0
+    bias_penalty: float = 3.0
     """Penalty on the squared biases of users, counted in ratings."""
-    spread: float = 0.05
+    spread: float = 0.015
     """How far from 0 the items' coordinates begin, their biases apart."""
     weight_power: float | None = None
     """Ratings of an item count (its noisy count)^-power. With 0 nothing is counted."""

@@ -78,52 +78,106 @@ def fit_users(
     """Fill what `Fitted` holds."""
     width, ways = columns.shape[1], directions.shape[1]
     square, inverse, work = np.empty((width, width)), np.empty(width), np.empty(width)
-    turned = np.empty((width, ways))
+    turned, whole, half = np.empty((width, ways)), np.empty(ways), np.empty((width, width))
     for user in range(ptr.size - 1):
         first, last = ptr[user], ptr[user + 1]
         taste = tastes[user]
         _normal_equations(index[first:last], targets[first:last], columns, weights, square, taste)
         _factorized(square, inverse)
         _solved(square, inverse, taste)
+        _inverted(square, inverse, half)
         for way in range(ways):
             work[:] = directions[:, way]
             _solved(square, inverse, work)
             turned[:, way] = work
+            whole[way] = 0.0
+            for k in range(width):
+                whole[way] += directions[k, way] * taste[k]
         for at in range(first, last):
             item = index[at]
-            work[:] = columns[item]
-            leverage = min(weights[item] * _half_solved(square, inverse, work), 1.0)
+            leverage = min(weights[item] * _square_length(columns[item], half, work), 1.0)
             missed = targets[at]
             for k in range(width):
                 missed -= columns[item, k] * taste[k]
             residuals[at] = missed / max(1.0 - leverage, _LEAST)
+            told[at] = 0.0
+            for k in range(width):
+                for way in range(ways):
+                    told[at, way] += turned[k, way] * columns[item, k]
+            own = weights[item] * residuals[at]
             for way in range(ways):
-                toward = 0.0
-                for k in range(width):
-                    own = weights[item] * residuals[at] * columns[item, k]
-                    toward += directions[k, way] * taste[k] - turned[k, way] * own
-                told[at, way] = toward
+                told[at, way] = whole[way] - own * told[at, way]
         if spreads.shape[1] > 0:
-            _spread(square, inverse, taste, work, spreads[user])
+            _spread(half, taste, work, spreads[user])
 
 
 @kernel
 def _normal_equations(
     index: Index, targets: Reals, columns: Reals, weights: Reals, square: Reals, right: Reals
 ) -> None:
-    """Set the upper half of I + X'WX, and X'Wy."""
-    width = columns.shape[1]
+    """Set the upper half of I + X'WX, and X'Wy. Four ratings at once: sums stay in registers for longer."""
+    width, count = columns.shape[1], index.size
     square[:] = 0.0
     right[:] = 0.0
     for k in range(width):
         square[k, k] = 1.0
-    for at in range(index.size):
-        item = index[at]
+    for at in range(0, count - count % 4, 4):
+        a, b, c, d = (
+            columns[index[at]],
+            columns[index[at + 1]],
+            columns[index[at + 2]],
+            columns[index[at + 3]],
+        )
+        of_a, of_b, of_c, of_d = (
+            weights[index[at]],
+            weights[index[at + 1]],
+            weights[index[at + 2]],
+            weights[index[at + 3]],
+        )
         for k in range(width):
-            weighted = weights[item] * columns[item, k]
+            wa, wb, wc, wd = of_a * a[k], of_b * b[k], of_c * c[k], of_d * d[k]
+            right[k] += (wa * targets[at] + wb * targets[at + 1]) + (
+                wc * targets[at + 2] + wd * targets[at + 3]
+            )
+            for h in range(k, width):
+                square[k, h] += (wa * a[h] + wb * b[h]) + (wc * c[h] + wd * d[h])
+    for at in range(count - count % 4, count):
+        row, weight = columns[index[at]], weights[index[at]]
+        for k in range(width):
+            weighted = weight * row[k]
             right[k] += weighted * targets[at]
             for h in range(k, width):
-                square[k, h] += weighted * columns[item, h]
+                square[k, h] += weighted * row[h]
+
+
+@kernel
+def _inverted(root: Reals, inverse: Reals, half: Reals) -> None:
+    """Set H, upper triangular, with R H = I."""
+    width = len(root)
+    half[:] = 0.0
+    for k in range(width - 1, -1, -1):
+        half[k, k] = inverse[k]
+        for g in range(k + 1, width):
+            factor = root[k, g] * inverse[k]
+            for h in range(g, width):
+                half[k, h] -= factor * half[g, h]
+
+
+@kernel
+def _square_length(row: Reals, half: Reals, work: Reals) -> float:
+    """Return the square of the length of x'H: x'A^-1 x."""
+    width, length = len(row), 0.0
+    work[:] = 0.0
+    for k in range(0, width - width % 4, 4):
+        a, b, c, d = row[k], row[k + 1], row[k + 2], row[k + 3]
+        for h in range(k, width):
+            work[h] += (a * half[k, h] + b * half[k + 1, h]) + (c * half[k + 2, h] + d * half[k + 3, h])
+    for k in range(width - width % 4, width):
+        for h in range(k, width):
+            work[h] += row[k] * half[k, h]
+    for k in range(width):
+        length += work[k] * work[k]
+    return length
 
 
 @kernel
@@ -163,16 +217,18 @@ def _solved(root: Reals, inverse: Reals, right: Reals) -> None:
 
 
 @kernel
-def _spread(root: Reals, inverse: Reals, taste: Reals, work: Reals, packed: Reals) -> None:
-    """Set A^-1 + u u' - I, row by row of its lower half; numbers off the diagonal times the root of 2.
+def _spread(half: Reals, taste: Reals, work: Reals, packed: Reals) -> None:
+    """Set HH' + u u' - I, row by row of its lower half; numbers off the diagonal times the root of 2.
 
     The length of a packed row is then the Frobenius norm of the matrix.
     """
-    width = len(root)
+    width = len(half)
+    turned = half.T.copy()
     for k in range(width):
-        work[:] = 0.0
-        work[k] = 1.0
-        _solved(root, inverse, work)
+        work[: k + 1] = 0.0
+        for g in range(k, width):
+            for h in range(k + 1):
+                work[h] += half[k, g] * turned[g, h]
         at = k * (k + 1) // 2
         for h in range(k):
             packed[at + h] = np.sqrt(2.0) * (work[h] + taste[k] * taste[h])

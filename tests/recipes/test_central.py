@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +23,13 @@ from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.coverage import assert_noise_covers
 from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.mechanisms import Gaussian
 from cofactor.privacy.neighbours import Datasets, Neighbours
 from cofactor.privacy.sensitivity import assert_bounded
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
 from cofactor.recipes.central import CentralDPSGD
 from cofactor.recipes.central_halves import COUNTS, SLOPES, CentralParticipant, CountItems, Items
+from cofactor.recipes.central_rule import usual
 from cofactor.recipes.local_steps import MEAN
 from cofactor.recipes.shared_vectors import Begin, Finished
 from cofactor.recipes.train import train
@@ -252,6 +255,23 @@ def test_more_users_for_the_same_noise_get_more_factors_and_steps() -> None:
     assert stated.settled(facts_of(), BUDGET) == stated
 
 
+def test_noise_carries_no_coordinate_too_far_and_no_step_overshoots() -> None:
+    for users, budget in ((100_000, BUDGET), (500, BUDGET), (100_000, None)):
+        facts = facts_of(users=users)
+        settled = CentralDPSGD().settled(facts, budget)
+        chosen, rule = settled.chosen(), usual(0.0 if budget is None else 1.2 / users)
+        reach = chosen.rate * settled.limit * users / math.sqrt(facts.rating_count / users)
+        if budget is None:
+            assert reach == pytest.approx(rule.stride)
+            continue
+        noise = calibrated(settled.schedule(facts, "user", ""), budget).releases[0]
+        assert isinstance(noise.mechanism, Gaussian)
+        walk = chosen.rate * noise.mechanism.noise_size(noise.bound) * math.sqrt(chosen.rounds)
+        assert reach <= rule.stride * (1 + 1e-9)
+        assert walk <= rule.walk * 1.01
+        assert reach >= 0.99 * rule.stride or walk >= 0.98 * rule.walk
+
+
 def test_the_published_constants_are_those_of_the_paper() -> None:
     published = CentralDPSGD.as_published()
     assert (published.factors, published.learning_rate, published.limit) == (32, 0.5, 0.1)
@@ -278,7 +298,7 @@ def test_what_is_left_open_is_refused_before_it_is_settled() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "bar"), [(1.0, 0.885), (4.0, 0.805)])
+@pytest.mark.parametrize(("epsilon", "bar"), [(1.0, 0.88), (4.0, 0.803)])
 def test_it_is_as_strong_on_movielens_as_its_search_found(
     real_data: Callable[[str], Path], epsilon: float, bar: float
 ) -> None:

@@ -167,7 +167,7 @@ def test_noise_without_end_leaves_everything_as_it_was_thought() -> None:
 numbers = st.floats(-1e6, 1e6)
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(numbers, numbers, numbers), min_size=ITEMS, max_size=ITEMS),
     st.sampled_from([0.0, 1e-9, 1.0, 1e6]),
@@ -191,7 +191,7 @@ def test_whatever_sums_are_beliefs_are_finite_and_variances_positive(
     assert (found.variance > 0).all()
     assert np.isfinite(found.columns).all()
     assert (found.importance > 0).all()
-    assert 0 <= found.certainty <= 1
+    assert 0 <= found.certainty <= 1 + 1e-12
     assert found.shares.sum() == pytest.approx(1)
 
 

@@ -53,6 +53,8 @@ def print_comparison(scores: Mapping[str, Any]) -> None:
     parties, joined = first.get("parties", {}), _joined(scores)
     if parties:
         _print_parties(parties, scores, joined.get("parties", {}))
+    for score in scores.values():
+        print_scores(score.get("rankings", {}), title="the ten items shown first; popularity is not private")
     if joined:
         print_line(f"All together: {joined['joining']['sentence']}.")
     if parties or joined:

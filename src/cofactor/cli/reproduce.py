@@ -103,13 +103,10 @@ def _mislabelled(rows: "list[Row]") -> bool:
 
 def _cost(rows: "list[Row]") -> str:
     """Return what a line costs; a range, where its columns differ."""
-    found = sorted(
-        {f"{row.epsilon:.3g}": row.epsilon for row in rows if row.epsilon is not None}.items(),
-        key=lambda pair: pair[1],
-    )
+    found = [row.epsilon for row in rows if row.epsilon is not None]
     if not found:
         return ""
-    ends = dict.fromkeys((found[0][0], found[-1][0]))
+    ends = dict.fromkeys(f"{end:.3g}" for end in (min(found), max(found)))
     return f"{' to '.join(ends)}, {max(row.delta or 0.0 for row in rows):g}"
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from cofactor.progress import Progress
 
 if TYPE_CHECKING:
-    from cofactor.factors.model import Recommendation
+    pass
 
 RED = "bold red"
 YELLOW = "yellow"
@@ -46,7 +46,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, tit
     console().print(table)
 
 
-def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
+def print_scores(scores: Mapping[str, Mapping[str, Any]], title: str = "") -> None:
     """Print errors, or the quality of rankings, by name; nothing when none were measured."""
     if not scores:
         return
@@ -56,16 +56,7 @@ def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
         (name, score[main], "{:.4f} to {:.4f}".format(*score["intervals"][main]), *(score[m] for m in others))
         for name, score in scores.items()
     ]
-    print_table(("", main, "95% interval", *others), rows)
-
-
-def print_recommendations(title: str, items: Sequence["Recommendation"]) -> None:
-    """Print the best items for somebody."""
-    if not items:
-        print_line(f"{title}: every item has been rated already. Add --include-seen to see them.")
-        return
-    rows = [(rank, str(best.item), best.title or "", best.score) for rank, best in enumerate(items, 1)]
-    print_table(("", "item", "title", "score"), rows, title=title)
+    print_table(("", main, "95% interval", *others), rows, title=title)
 
 
 def print_facts(facts: Mapping[str, object]) -> None:

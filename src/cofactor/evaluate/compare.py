@@ -20,6 +20,7 @@ from cofactor.evaluate.joining import (
     own_name,
     pooled_features,
 )
+from cofactor.evaluate.party_rankings import party_rankings
 from cofactor.evaluate.ranking import Ranking, ranking
 from cofactor.evaluate.rating_errors import Errors, errors
 from cofactor.factors.baselines import PersonalRidge, Popularity
@@ -43,6 +44,8 @@ class Comparison:
     """The same by party, where there are several."""
     joining: Joining | None = None
     """What joining changed for all parties together."""
+    rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    """Of the lists that parties show, beside popularity, where they know how items are chosen."""
     own: str = POOLED
     """The name of the run's own models among the scores."""
     everybody: Mapping[str, str] = field(default_factory=lambda: ALL)
@@ -52,7 +55,8 @@ class Comparison:
         """Return plain numbers by name.
 
         Where there are parties, every score has `parties`, the same numbers by party, and the run's own score
-        has `joining` beside them: its gain, the interval and the sentence.
+        has `joining` beside them: its gain, the interval and the sentence; and `rankings`, by name, where
+        lists were measured, too.
         """
         table = {name: score.as_dict() for name, score in self.scores.items()}
         for party, own in self.parties.items():
@@ -61,12 +65,14 @@ class Comparison:
                 table[name].setdefault("parties", {})[party] = score.as_dict() | joined
         if self.joining is not None:
             table[self.own]["joining"] = self.joining.as_dict(**self.everybody)
+        if self.rankings:
+            table[self.own]["rankings"] = {name: each.as_dict() for name, each in self.rankings.items()}
         return table
 
     def __str__(self) -> str:
         shown = (
             ("rmse", "mse", "mae")
-            if isinstance(self.scores["pooled"], Errors)
+            if isinstance(next(iter(self.scores.values())), Errors)
             else ("ndcg_over_unseen", "recall")
         )
         width = max(12, *map(len, self.scores))
@@ -145,6 +151,9 @@ def _check_public(run: Run, brought: PublicItems | None, said: PublicItems | Non
 def _compare_parties(run: Run, train: Federation, test: Federation, seed: int) -> Comparison:
     check_parties(run, train, test)
     parts, own, cohort = HeldBack(test), own_name(run), test.facts.cohort
+    rankings = party_rankings(run.homes, own, train, test, seed=seed)
+    if train.implicit:
+        return Comparison(rankings, own=own)
     predicted = parts.predicted(home_models(run, train)) | parts.predicted_by_all(common_models(run, train))
     return Comparison(
         scores=parts.errors(predicted, seed),
@@ -152,6 +161,7 @@ def _compare_parties(run: Run, train: Federation, test: Federation, seed: int) -
         if cohort
         else {party.name: parts.party_scores(party, predicted, own, seed) for party in test.parties},
         joining=parts.joining(predicted, own, seed),
+        rankings=rankings,
         own=own,
         everybody=USERS if test.kind == "on-device" else ALL,
     )

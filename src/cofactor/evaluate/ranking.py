@@ -72,10 +72,22 @@ def ranking(
 ) -> Ranking:
     """Measure a model's recommendations; without a threshold, the upper quarter of the scale is relevant."""
     check_numbering(model, test)
-    least = default_threshold(test) if threshold is None else threshold
-    lists = top_lists(model, train, k)
+    lists, predicted = top_lists(model, train, k), model.predict_rows(test.users, test.items)
+    return ranking_of_lists(lists, predicted, test, threshold=threshold, seed=seed, resamples=resamples)
+
+
+def ranking_of_lists(
+    lists: Index,
+    predicted: Values,
+    test: Ratings,
+    *,
+    threshold: float | None = None,
+    seed: int = 0,
+    resamples: int = 1000,
+) -> Ranking:
+    """Measure lists of items, a row for each user, and what was predicted of the test ratings."""
+    least, k = default_threshold(test) if threshold is None else threshold, lists.shape[1]
     relevant = _relevant(test, least)
-    predicted = model.predict_rows(test.users, test.items)
     columns = [
         precision_at(lists, relevant),
         recall_at(lists, relevant),
@@ -117,20 +129,23 @@ def top_lists(model: Factors, train: Ratings, k: int = 10) -> Index:
     return lists
 
 
-def released_popularity(model: Factors) -> Factors:
+def released_popularity(model: Factors, log_counts: Values | None = None) -> Factors:
     """Return the model that ranks by the counts in a model's choice alone: the same items for everybody.
 
-    What tastes and predicted ratings add to counts of the same quality is measured against it.
+    What tastes and predicted ratings add to counts of the same quality is measured against it. Other counts
+    may be named.
     """
-    if model.choice is None:
+    if log_counts is None and model.choice is None:
         raise DataError("this model has no counts of its own. Compare it with Popularity().")
     users, items = len(model.user_ids), len(model.item_ids)
+    counts = model.choice.log_counts if log_counts is None and model.choice is not None else log_counts
+    assert counts is not None
     return Factors(
         user_ids=model.user_ids,
         item_ids=model.item_ids,
         mean=0.0,
         user_bias=np.zeros(users, np.float32),
-        item_bias=model.choice.log_counts,
+        item_bias=counts,
         user_vectors=np.zeros((users, 0), np.float32),
         item_vectors=np.zeros((items, 0), np.float32),
         seen=model.seen,

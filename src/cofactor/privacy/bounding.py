@@ -128,9 +128,7 @@ def whole_sum(
     return Bounded(value=kept.sum(axis=0), bound=_bound(limit, norm, unit, adjacency))
 
 
-def stated(
-    total: NDArray[np.int64], *, limit: float, unit: Unit, adjacency: Adjacency = "empty"
-) -> Bounded:
+def stated(total: NDArray[np.int64], *, limit: float, unit: Unit, adjacency: Adjacency = "empty") -> Bounded:
     """State the bound of a sum of whole numbers to which each unit added at most `limit`, in l2.
 
     For those who have enforced that themselves.

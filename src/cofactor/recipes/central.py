@@ -88,9 +88,12 @@ class CentralDPSGD:
 
     @classmethod
     def as_published(cls) -> "CentralDPSGD":
-        """Return the paper's constants for MovieLens 10M, taken literally; rounds and spread are ours."""
+        """Return the paper's constants for MovieLens 10M, taken literally.
+
+        Its rate multiplies a sum over all users here; rounds, spread and the power of weights are ours.
+        """
         return cls(
-            factors=32, rounds=20, limit=0.1, learning_rate=0.5, taste_penalty=0.5, bias_penalty=0.5,
+            factors=32, rounds=5, limit=0.1, learning_rate=0.5, taste_penalty=0.5, bias_penalty=0.5,
             spread=0.1, weight_power=0.25,
         )  # fmt: skip
 

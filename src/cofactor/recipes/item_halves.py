@@ -102,6 +102,8 @@ class ItemParticipant:
 
     def finish(self, message: Message) -> Factors:
         """Fit users to all of their ratings; a party of many users may have learned more than it was told."""
+        if self._home.facts.implicit:
+            return choosing_model(self._home.facts, message, self._features, self._home.party.ratings)
         party, recipe = self._home.party, self._recipe
         known = Known.of(message, self._features, recipe.factor_count)
 
@@ -204,8 +206,8 @@ class ItemCoordinator:
         self._beliefs = with_items(self._beliefs, sums, deviations, step.count_weight, told)
         if step.spread_share:
             width = len(self._beliefs.covariance)
-            shape = (width * (width + 1) // 2,)
-            spread, _ = self._total(replies, spread_sums_of(round - 1), "spread", shape)
+            numbers = width * (width + 1) // 2
+            spread, _ = self._total(replies, spread_sums_of(round - 1), "spread", (numbers,))
             self._beliefs = with_spread(self._beliefs, spread)
 
     def last(self) -> Message:

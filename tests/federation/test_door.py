@@ -156,7 +156,7 @@ def test_coins_of_a_device_are_charged_as_those_of_the_whole_sum() -> None:
     ledger = begun(ROOM)
     way = door(ledger, layers=LAYERS)
     way.public(np.zeros(1, np.int64), largest_sum=1)
-    heads = way.share(BENT, coordinates(np.full((50, 4), 2.0), limit=2.0), what="coins")
+    heads = tossed(way, np.full((1, 50, 4), 2.0))
     assert heads.shape == (50, 4)
     assert heads.dtype == np.int64
     assert heads.min() >= 0
@@ -175,11 +175,11 @@ def test_coins_of_a_device_are_charged_as_those_of_the_whole_sum() -> None:
 @pytest.mark.parametrize(("layers", "honest"), [(LAYERS, 2), (None, 1)])
 def test_coins_need_no_more_company_than_is_sure(layers: Layers | None, honest: int) -> None:
     ledger = begun(ROOM)
-    way, values = door(ledger, layers=layers), coordinates(np.zeros(3), limit=2.0)
+    way, values = door(ledger, layers=layers), np.zeros((1, 3))
     with pytest.raises(Refused, match=f"as few as {honest} honest ones"):
-        way.share(replace(BENT, participants=honest + 1), values, what="coins")
+        tossed(way, values, replace(BENT, participants=honest + 1))
     assert not ledger.entries
-    heads = way.share(replace(BENT, participants=honest), values, what="coins")
+    heads = tossed(way, values, replace(BENT, participants=honest))
     assert way.passed(heads).protection == ("noise" if honest == 1 else "a share of noise")
 
 
@@ -245,13 +245,9 @@ def test_coins_are_bent_alike_at_all_parties() -> None:
         tossed(way, np.zeros((1, 5)))
     with pytest.raises(RunError, match="tosses no coins"):
         tossed(door(begun(ROOM), layers=LAYERS), np.zeros((1, 5)), SHARED)  # type: ignore[arg-type]
-    with pytest.raises(RunError, match="know their largest sum"):
-        way.share(BENT, coordinates(np.zeros(3), limit=2.0), what="coins", largest_sum=9)
-    with pytest.raises(RunError, match="largest_sum"):
-        way.share(SHARED, Bounded(value=np.zeros(3, np.int64), bound=WHOLE), what="sums")
 
 
-@pytest.mark.parametrize("noise", [NOISE, DiscreteGaussian(), Laplace()])
+@pytest.mark.parametrize("noise", [NOISE, DiscreteGaussian(), Laplace(), BENT])
 def test_only_noise_that_adds_up_to_itself_has_shares(noise: Any) -> None:
     ledger = begun()
     with pytest.raises(RunError, match=f"noise of {type(noise).__name__} has no shares here. Use Skellam"):

@@ -95,7 +95,7 @@ def test_less_noise_never_means_fewer_rounds_or_factors(
 
 
 @given(shapes, st.floats(1e-6, 1e6), st.sampled_from([0, 5, 40]), st.sampled_from([None, 0, 1, 3]))
-def test_rounds_can_follow_each_other_and_spend_a_budget(
+def test_rounds_can_follow_each_other_and_begin_with_biases(
     shape: Shape, noise: float, features: int, most: int | None
 ) -> None:
     users, items, each = shape
@@ -103,7 +103,6 @@ def test_rounds_can_follow_each_other_and_spend_a_budget(
     rounds = usual_rounds(noise, facts, features=features, most_factors=most)
     # A recipe refuses what cannot follow each other.
     SecureALS(item_rounds=rounds)
-    assert not rounds or sum(r.share + r.spread_share for r in rounds) == pytest.approx(1.0, abs=0.4)
     assert not rounds or (rounds[0].factors, rounds[0].spread_share) == (0, 0.0)
     if most is not None:
         assert max((r.factors for r in rounds), default=0) <= most

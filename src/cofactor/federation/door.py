@@ -125,11 +125,11 @@ class Door:
 
     def share(
         self,
-        mechanism: Skellam | PoissonBinomial,
+        mechanism: Skellam,
         bounded: Bounded,
         *,
         what: str,
-        largest_sum: int | None = None,
+        largest_sum: int,
         devices: int = 1,
         beside: int = 0,
     ) -> NDArray[np.int64]:
@@ -139,18 +139,9 @@ class Door:
         survivors' parts make up all of the noise. `largest_sum` is public: the largest absolute value that
         the sum of all parties can have. A cohort says how many of its devices survive. `beside` counts
         numbers under the same bound that stay at home and get all of the noise there.
-
-        A `PoissonBinomial` takes one device's numbers and nothing else: see `coins`.
         """
-        if type(mechanism) is PoissonBinomial:
-            if (largest_sum, devices, beside) != (None, 1, 0):
-                raise RunError("coins of one device know their largest sum. Of several: door.coins.")
-            one = Bounded(value=bounded.value[None], bound=bounded.bound)
-            return self.coins(mechanism, [one], bound=bounded.bound, shape=bounded.value.shape, what=what)
         if type(mechanism) is not Skellam:
             raise RunError(f"noise of {type(mechanism).__name__} has no shares here. Use Skellam.")
-        if largest_sum is None:
-            raise RunError("a share needs the largest sum that there can be: largest_sum.")
         if bounded.value.dtype.kind != "i":
             raise ConfigError(f"a sum needs whole numbers, got {bounded.value.dtype}. Round first.")
         event = mechanism.event(

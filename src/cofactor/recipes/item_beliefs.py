@@ -18,8 +18,8 @@ Reals = NDArray[np.float64]
 
 RATING_VARIANCE = 0.75
 """Of a rating around its prediction, if user and item were known."""
-BIAS_SPREAD = 0.35
-"""How far item biases lie from what features and popularity tell (standard deviation)."""
+_BIAS_SPREAD, _BIAS_SPREAD_UNKNOWN = 0.35, 0.45
+"""How far item biases lie from what features and popularity tell, or popularity alone (deviations)."""
 GENEROSITY, FEATURE_SLOPE, POPULARITY_SLOPE, BIAS_SLOPE = 0.2, 0.05, 0.02, 0.12
 """Prior variances of a user's taste: constant, on each public feature, on log popularity, on item bias."""
 _USUAL_MEAN, _MEAN_SPREAD = 0.6, 0.3
@@ -202,9 +202,10 @@ def _with_first_biases(
     beliefs: Beliefs, told: Reals, seen: Reals, uncertain: Reals, variance: Reals
 ) -> Beliefs:
     """Regress biases on features and popularity, and shrink each item's own to that."""
-    own, popularity, certain = BIAS_SPREAD**2, beliefs.popularity, beliefs.certainty + _TINY
+    popularity, certain = beliefs.popularity, beliefs.certainty + _TINY
     known = np.column_stack([np.ones(len(told)), beliefs.features, popularity, popularity**2 - 1])
     width = beliefs.features.shape[1]
+    own = (_BIAS_SPREAD if width else _BIAS_SPREAD_UNKNOWN) ** 2
     each = _ON_FEATURES * min(1.0, _MANY_FEATURES / max(width, 1))
     prior = np.array([_SHIFT, *[each] * width, _ON_POPULARITY * certain, _ON_SQUARE * certain])
     precision = 1 / (variance + (uncertain * _EXPECTED_BIAS) ** 2 + seen**2 * own)

@@ -10,12 +10,13 @@ from cofactor.federation.halves import Facts
 
 _ENOUGH = 0.12
 """Signal of an average item's count, relative to its noise, from which sums about items tell something."""
+_WITHOUT_FEATURES = ((0.3, 1.2), (0.2, 0.5), (0.2, 0.35), (0.2, 0.35), (0.2, 0.35))
 _PLANS = (
     (4.0, ((0.4, 1.2), (0.2, 0.5), (0.2, 0.35), (0.2, 0.35))),
     (2.0, ((0.5, 1.2), (0.25, 0.5), (0.25, 0.5))),
     (0.0, ((0.8, 1.2), (0.2, 0.35))),
 )
-"""From which signal on, each round's share and how much counts weigh in it."""
+"""From which signal on, each round's share and how much counts weigh in it; most rounds without features."""
 _BEFORE_FACTORS = ((0.3, 1.2), (0.15, 0.5))
 _FACTORS = (
     (60.0, 8, (0.08, 0.1, 0.12, 0.15, 0.2, 0.3)),
@@ -95,6 +96,8 @@ def usual_rounds(
             ItemRound(share=share, count_weight=0.2, factors=factors, spread_share=0.02) for share in shares
         ]
         return (*_without_factors(_BEFORE_FACTORS, spread), *told)
+    if signal >= _PLANS[0][0] and features == 0:
+        return _without_factors(_WITHOUT_FEATURES, min(spread, 0.01))
     return _without_factors(next(rounds for least, rounds in _PLANS if signal >= least), spread)
 
 

@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files noise private sums ...]."""
+"""Run every benchmark, or those named: python -m benchmarks [sgd als topk files noise private ...]."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.bench import FOLDER, Row
 
-ALL = ("files", "sgd", "als", "topk", "scale", "noise", "accounting", "private", "sums")
+ALL = ("files", "sgd", "als", "topk", "scale", "noise", "accounting", "private", "sums", "items")
 RESULTS = FOLDER / "results.json"
 
 

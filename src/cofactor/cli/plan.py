@@ -210,7 +210,9 @@ def _of_recipe(
 
 def _needs(recipe: Any, users: int | None, parties: int) -> SumNeeds | None:
     """Say what its sums need: those of devices that are played by one here are real ones elsewhere."""
-    on_device = recipe.split == "on-device"
+    from cofactor.recipes.plan import split_for
+
+    on_device = split_for(recipe, parties) == "on-device"
     count = users if on_device else parties
     if count is None or not hasattr(recipe, "aggregate"):
         return None

@@ -10,7 +10,7 @@ from cofactor.config import whole
 from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Scale
 from cofactor.errors import ConfigError
-from cofactor.federation.halves import Facts, Split
+from cofactor.federation.halves import Facts, Split, splits_of
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.plan import Plan
 from cofactor.privacy.plan import plan as plan_schedule
@@ -36,7 +36,8 @@ def plan(
     """Settle the noise of a recipe, or of a Schedule, and say what follows from it.
 
     A recipe needs the numbers of users, items and ratings at all parties together; parties are taken to be
-    equally large. On devices every user is a party. `features` says how many public numbers there are about
+    equally large. On devices every user is a party; a recipe that serves parties of many users, too, is
+    planned for these if there are several. `features` says how many public numbers there are about
     each item, or `public_items` which they are.
     """
     if isinstance(recipe, Schedule):
@@ -46,10 +47,16 @@ def plan(
     if users is None or items is None or ratings is None:
         raise ConfigError("a plan for a recipe needs users, items and ratings: about how many there are.")
     whole(users=users, items=items, ratings=ratings, parties=parties)
-    facts = _facts(recipe.split, users, items, ratings, parties, scale, features)
+    facts = _facts(split_for(recipe, parties), users, items, ratings, parties, scale, features)
     if public_items is not None:
         facts = replace(facts, features=len(public_items.names), public_items=public_items)
     return _planned(recipe.settled(facts, budget), facts, budget, keep_noise=keep_noise)
+
+
+def split_for(recipe: Any, parties: int) -> Split:
+    """Return the kind of federation that a recipe is planned for."""
+    served = splits_of(recipe)
+    return "horizontal" if parties > 1 and "horizontal" in served else served[0]
 
 
 def _planned(recipe: Any, facts: Facts, budget: Budget, *, keep_noise: bool) -> Plan:

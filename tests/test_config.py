@@ -193,3 +193,39 @@ def test_unknown_word_is_refused_with_the_nearest_one() -> None:
     one_of(("sgd", "als"), model="als")
     with pytest.raises(ConfigError, match=r'model must be one of sgd, als, got .* Did you mean "sgd"'):
         one_of(("sgd", "als"), model="sdg")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    rounds: tuple[Plain, ...] | None = None
+    words: tuple[str, ...] = ()
+    data: tuple[float, ...] = field(default=(), metadata={"table": False})
+
+
+@pytest.mark.parametrize("rounds", [None, (), (Plain(),), (Plain(threads=2), Plain(threads=3))])
+def test_lists_of_settings_go_into_a_table_and_back(rounds: tuple[Plain, ...] | None) -> None:
+    planned = Planned(rounds=rounds, words=("a", "b"))
+    table = json.loads(json.dumps(as_table(planned)))
+    assert from_table(Planned, table, "plan") == planned
+
+
+def test_data_beside_settings_stay_out_of_tables() -> None:
+    table = as_table(Planned(data=(1.0, 2.0)))
+    assert "data" not in table
+    assert from_table(Planned, table, "plan") == Planned()
+    with pytest.raises(ConfigError, match='plan has "data"'):
+        from_table(Planned, {**table, "data": [3.0]}, "plan")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "message"),
+    [
+        ([{"threads": 1}, {"treads": 2}], r'plan\.rounds\[1\] has "treads".*Did you mean "threads"'),
+        ([{"threads": "two"}], r"plan\.rounds\[0\]\.threads must be a whole number"),
+        ([{"kind": "Secure"}], r"plan\.rounds\[0\]: kind must be one of Plain"),
+        ({"threads": 1}, r"plan\.rounds must be"),
+    ],
+)
+def test_mistake_in_a_list_of_settings_is_named_with_its_place(rounds: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_table(Planned, {"rounds": rounds}, "plan")

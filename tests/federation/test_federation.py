@@ -275,3 +275,37 @@ def test_the_same_data_at_two_parties_are_refused(tmp_path: Path) -> None:
 def test_user_ids_at_two_parties_are_counted() -> None:
     assert Federation.horizontal([party("north", NORTH), party("south", NORTH + SOUTH)]).at_two_parties() == 2
     assert Federation.horizontal([party("north", NORTH), party("south", SOUTH)]).at_two_parties() == 0
+
+
+def only_happened(name: str, rows: Rows) -> Party:
+    whole = party(name, rows)
+    return Party(name=name, ratings=whole.ratings.without_values())
+
+
+@pytest.mark.parametrize("kind", ["horizontal", "vertical"])
+def test_parties_whose_rows_only_tell_that_something_happened_need_no_scale(kind: str) -> None:
+    rows = [(1, 1, 4.0), (2, 2, 5.0)], [(1, 2, 1.0), (2, 1, 2.0)]
+    joined: Federation = getattr(Federation, kind)(
+        [only_happened(f"p{k}", own) for k, own in enumerate(rows)]
+    )
+    assert joined.implicit
+    assert joined.facts.implicit
+    assert joined.scale == Scale(0, 1)
+    assert joined.pooled().implicit
+    assert len(joined.pooled()) == 4
+    assert not horizontal(2).implicit
+    assert not horizontal(2).facts.implicit
+
+
+def test_devices_whose_rows_only_tell_that_something_happened() -> None:
+    rows: Rows = [(1, 1, 4.0), (2, 2, 5.0), (2, 1, 1.0)]
+    cohort = Federation.on_device(only_happened("all", rows).ratings)
+    assert cohort.facts.implicit
+    assert cohort.facts.cohort
+
+
+def test_values_and_happenings_are_not_mixed() -> None:
+    mixed = [party("north", [(1, 1, 4.0), (2, 2, 5.0)]), only_happened("south", [(3, 1, 4.0), (4, 2, 2.0)])]
+    for parties_ in (mixed, mixed[::-1]):
+        with pytest.raises(DataError, match=r"south: its rows only tell.*ratings\.without_values\(\)"):
+            Federation.horizontal(parties_)

@@ -14,15 +14,20 @@ from cofactor.federation.channel import Answers
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.drive import Round, Session, drive, farewell
 from cofactor.federation.federation import Federation
+from cofactor.federation.halves import splits_of
 from cofactor.federation.messages import Letter
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.ledger import Ledger
+from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.horizontal import HorizontalMF
 from cofactor.recipes.hosts import summing_of
-from cofactor.recipes.sums import IdealSum, SecureSum
+from cofactor.recipes.item_rounds import ItemRound
+from cofactor.recipes.secure_als import SecureALS
+from cofactor.recipes.shared_biases import SharedBiases
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
 from cofactor.recipes.vertical import VerticalMF
 from cofactor.recipes.vertical_taste import VerticalTaste
 from tests.federation.making import BUDGET, Guess, ItemSums, RatingSums, trained
@@ -35,8 +40,15 @@ RECIPES = [
     "cofactor.recipes.horizontal:HorizontalMF",
     "cofactor.recipes.vertical:VerticalMF",
     "cofactor.recipes.vertical_taste:VerticalTaste",
+    "cofactor.recipes.shared_biases:SharedBiases",
+    "cofactor.recipes.secure_als:SecureALS",
 ]
 NAMES = ("north", "south")
+ROUNDS = (
+    ItemRound(share=0.5, count_weight=1.2),
+    ItemRound(share=0.3, count_weight=0.4, spread_share=0.05),
+    ItemRound(share=0.4, count_weight=0.2, factors=2, spread_share=0.02),
+)
 BY_RATING = Budget(epsilon=4.0, delta=1e-6, unit="rating")
 
 
@@ -86,6 +98,10 @@ CASES: dict[str, tuple[Any, Budget | None]] = {
     "toy, vertical": (RatingSums(), BY_RATING),
     "toy, not private": (ItemSums(), None),
     "VerticalMF": (VerticalMF(factors=2, rounds=2, local_steps=2), BY_RATING),
+    "SharedBiases": (
+        SharedBiases(item_rounds=ROUNDS[:2], home=UsersOnly(), aggregate=PlainSum(), reduction=2.0),
+        BUDGET,
+    ),
 }
 MORE_REAL: dict[str, tuple[Any, Budget | None]] = {
     "HorizontalMF": (
@@ -96,15 +112,16 @@ MORE_REAL: dict[str, tuple[Any, Budget | None]] = {
         HorizontalMF(factors=2, rounds=2, aggregate=SecureSum(), home=Bayes(factors=1, epochs=2)),
         BUDGET,
     ),
+    "SecureALS": (SecureALS(item_rounds=ROUNDS, home=Bayes(factors=1, epochs=2)), BUDGET),
+    "SecureALS, not private": (SecureALS(home=UsersOnly()), None),
     "VerticalTaste": (VerticalTaste(publish=True, home=Bayes(factors=1, epochs=2)), BY_RATING),
 }
 
 
 def check_same(recipe: Any, budget: Budget | None, channel: SubprocessChannel, folder: Path) -> None:
-    run: Run = trained(recipe, federation(folder / "one", recipe.split), budget=budget)
-    published, models, session = over_pipes(
-        channel, recipe, federation(folder / "other", recipe.split), budget
-    )
+    split = "horizontal" if "horizontal" in splits_of(recipe) else recipe.split
+    run: Run = trained(recipe, federation(folder / "one", split), budget=budget)
+    published, models, session = over_pipes(channel, recipe, federation(folder / "other", split), budget)
     for name in ("item_bias", "user_vectors", "item_vectors", "item_ids"):
         if run.model is None:
             assert published is None

@@ -16,6 +16,7 @@ from cofactor.papers.dpmf_rp_findings import against_paper, against_trivial, bes
 from cofactor.papers.dpmf_rp_measures import F1, MEASURES, RANKING, RESCALED, RMSE
 from cofactor.papers.dpmf_rp_method import facts_of, fresh, labelled, published, trained
 from cofactor.papers.dpmf_rp_numbers import CASES, CENTRAL, TABLE_2, TABLE_5, TABLE_7, VARIANCE
+from cofactor.papers.dpmf_rp_tables import findings7
 from cofactor.papers.material import Material
 from cofactor.papers.reproduce import reproduce
 from cofactor.papers.results import Reproduction, Row
@@ -216,6 +217,18 @@ def test_a_best_setting_is_found_only_where_settings_differ_by_more_than_chance(
     assert best_at(line(a=2.0, b=1.0, c=3.0), "b", lowest=False).startswith("Not found: it is best at c")
     assert best_at(line(a=1.0, b=1.05), "b", lowest=False).startswith("Not to be seen: all are alike")
     assert best_at(line(a=1.0), "a", lowest=False).startswith("Not to be seen")
+
+
+def test_without_a_secure_sum_results_are_worse_only_if_intervals_say_so() -> None:
+    lines = (f"{CASES[1]}, label 1", "DPMF-RP, label 1", CASES[0], f"{CASES[2]}, label 1", CASES[3])
+
+    def found(width: float) -> str:
+        values = dict.fromkeys(lines, 0.2) | {lines[0]: 0.1}
+        rows = [row(line, F1, v, low=v - width, high=v + width) for line, v in values.items()]
+        return next(each for each in findings7(rows) if "without a secure sum" in each)
+
+    assert "Found (F1: case 2" in found(0.01)
+    assert "Not found" in found(0.06)
 
 
 def test_the_papers_tables_are_whole() -> None:

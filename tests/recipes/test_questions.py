@@ -24,8 +24,11 @@ from cofactor.recipes.clipping import EmbeddingClipping
 from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.horizontal import HorizontalMF
 from cofactor.recipes.hosts import host_of, summing_of
+from cofactor.recipes.item_letters import ItemsKnown
+from cofactor.recipes.item_rounds import ItemRound
 from cofactor.recipes.local_reports import LocalReports
 from cofactor.recipes.on_device import OnDeviceMF
+from cofactor.recipes.secure_als import SecureALS
 from cofactor.recipes.shared_vectors import Shared
 from cofactor.recipes.sums import PlainSum, SecureSum
 from cofactor.recipes.vertical import VerticalMF
@@ -135,3 +138,41 @@ def test_no_question_fails_at_those_alone_who_rated_something(recipe: Any) -> No
     rows = facts.user_count if recipe.split == "vertical" else facts.item_count
     for question in questions(rows, recipe.factors):
         assert outcome(recipe, rated, question) == outcome(recipe, other, question)
+
+
+FACTORS = 2
+BY_ITEM = SecureALS(
+    item_rounds=(
+        ItemRound(share=0.5, count_weight=1.2, spread_share=0.05),
+        ItemRound(share=0.5, count_weight=0.3, factors=FACTORS, spread_share=0.05),
+    ),
+    home=UsersOnly(),
+)
+LISTS = {"bias": (ITEMS,), "variance": (ITEMS,), "learned": (ITEMS, 2), "importance": (ITEMS,)}
+
+
+def item_questions() -> Iterator[tuple[int, bytes]]:
+    """Yield questions about items of which some are extreme, in the rounds with and without factors."""
+    for round, factors in ((2, 0), (3, FACTORS)):
+        width = 3 + factors
+        shapes = LISTS | {
+            "covariance": (width, width), "factors": (ITEMS, factors), "told": (factors, factors), "mean": ()
+        }  # fmt: skip
+        for extreme in (*EXTREMES, -1e14, np.nan):
+            for name in shapes:
+                for where in (slice(None), HERS):
+                    arrays = {each: np.full(shape, 0.5) for each, shape in shapes.items()}
+                    arrays[name][... if name == "mean" else where] = extreme
+                    body = ItemsKnown(**arrays)
+                    yield round, Letter(session="s", round=round, sender=COORDINATOR, body=body).to_bytes()
+
+
+@pytest.mark.parametrize("split", ["on-device", "horizontal"])
+def test_no_question_about_items_fails_at_those_alone_who_rated_them(split: str) -> None:
+    rated, other = joined(split, range(6)), joined(split, range(6, 12))
+    found = set()
+    for _, question in item_questions():
+        first = outcome(BY_ITEM, rated, question)
+        assert first == outcome(BY_ITEM, other, question)
+        found.add(first.partition(":")[0])
+    assert found == {"an answer", "RunError"}

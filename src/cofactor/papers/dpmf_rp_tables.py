@@ -155,11 +155,12 @@ def _traded(panel: Panel, line: str, other: str) -> bool | None:
 
 
 def _worse(panel: Panel, line: str, others: Sequence[str]) -> bool | None:
-    f1, found = panel.value(line, F1), [panel.value(other, F1) for other in others]
-    known = [value for value in found if value is not None]
-    if f1 is None or len(known) < len(found):
+    """Say whether F1 is lower than that of all others, intervals included."""
+    rows = [panel.lines.get(each, {}).get(F1) for each in (line, *others)]
+    ends = [(row.low, row.high) for row in rows if row is not None and row.ours is not None]
+    if len(ends) < len(rows):
         return None
-    return all(f1 < (1 - _SIMILAR) * value for value in known)
+    return all((ends[0][1] or 0.0) < (low or 0.0) for low, _ in ends[1:])
 
 
 def _shown(panel: Panel, columns: Sequence[str], lines: Sequence[str]) -> str:

@@ -25,17 +25,20 @@ class Release:
     """Size of one number on the wire."""
     rounds: int | None = None
     """In how many of the rounds it is sent: in all, if None."""
+    first: int = 1
+    """In which round it is sent first."""
     slack: float | None = None
     """What each costs of delta besides its noise: as in `Event`."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
-        whole(dimension=self.dimension, times=self.times, rounds=self.rounds)
+        whole(dimension=self.dimension, times=self.times, rounds=self.rounds, first=self.first)
         self.mechanism.check(self.bound)
 
     def count(self, rounds: int) -> int:
         """Return how often the data are asked in so many rounds."""
-        return self.times * (rounds if self.rounds is None else min(rounds, self.rounds))
+        sent = max(rounds + 1 - self.first, 0)
+        return self.times * (sent if self.rounds is None else min(sent, self.rounds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +78,7 @@ class Schedule:
                 slack=release.slack,
             )
             for release in self.releases
+            if release.count(rounds)
         ]
 
     def scaled(self, factor: float) -> "Schedule":

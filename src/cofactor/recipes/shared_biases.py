@@ -216,6 +216,7 @@ class SharedBiases:
             bound=Bound(size=float(most), norm="l2", unit="user"),
             dimension=dimension,
             rounds=1,
+            first=1 if what == USER_SUMS else 1 + _number(what),
             slack=OVERFLOW,
         )
 
@@ -239,11 +240,16 @@ class SharedBiases:
         return self._rows(facts) * item_columns(round, facts)
 
     def _round(self, what: str) -> ItemRound:
-        return self.steps[int(what.rpartition(" ")[2]) - 1]
+        return self.steps[_number(what) - 1]
 
     def _noises(self, facts: Facts) -> float:
         """Return how many times the noise that is promised an opened sum has, as a variance."""
         return facts.summed * own_share(self.aggregate, facts.summed)
+
+
+def _number(what: str) -> int:
+    """Return which round of sums about items a release is of, counted from 1."""
+    return int(what.rpartition(" ")[2])
 
 
 def _is_spread(what: str) -> bool:

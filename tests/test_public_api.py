@@ -7,16 +7,17 @@ from pathlib import Path
 import cofactor as cf
 
 PUBLIC = [
-    "ALS", "Alone", "Bayes", "Budget", "BudgetExceeded", "CofactorError", "Comparison", "ConfigError",
-    "DPSGLD", "DataError", "DownloadError", "EmbeddingClipping", "Factors", "Failures", "Features",
-    "Federation", "GlobalMean", "GradientClipping", "Guarantee", "HorizontalMF", "IdealSum", "ImplicitALS",
-    "InsecureRandom", "ItemMean", "Ledger", "LedgerError", "LocalReports", "Nonnegative",
-    "ObjectivePerturbation", "OnDeviceMF", "Party", "PlainSum", "Plan", "Pooled", "Popularity", "Posterior",
-    "PrivacyWarning", "Progress", "ProtocolError", "Ratings", "Recommendation", "Refused", "Release", "Run",
-    "RunError", "SGD", "Scale", "Schedule", "Scores", "SecureRandom", "SecureSum", "Table", "TooFew",
-    "UnknownId", "UserItemBias", "UserMean", "UsersOnly", "VerticalMF", "VerticalTaste", "__version__",
-    "compare", "datasets", "measure", "partition", "plan", "prepare", "read_items", "read_ratings",
-    "read_users", "split", "synthetic", "train", "verify",
+    "ALS", "Alone", "Bayes", "Budget", "BudgetExceeded", "CentralDPSGD", "Choice", "CofactorError",
+    "Comparison", "ConfigError", "DPSGLD", "DataError", "DownloadError", "EmbeddingClipping", "Factors",
+    "Failures", "Features", "Federation", "GlobalMean", "GradientClipping", "Guarantee", "HorizontalMF",
+    "IdealSum", "ImplicitALS", "InsecureRandom", "ItemMean", "ItemRound", "Ledger", "LedgerError",
+    "LocalReports", "Nonnegative", "ObjectivePerturbation", "OnDeviceMF", "Party", "PersonalRidge",
+    "PlainSum", "Plan", "Pooled", "Popularity", "Posterior", "PrivacyWarning", "Progress", "ProjectedMF",
+    "ProtocolError", "PublicItems", "Ratings", "Recommendation", "Refused", "Release", "Run", "RunError",
+    "SGD", "Scale", "Schedule", "Scores", "SecureALS", "SecureRandom", "SecureSum", "SharedBiases", "Table",
+    "TooFew", "UnknownId", "UserItemBias", "UserMean", "UsersOnly", "VerticalMF", "VerticalTaste",
+    "__version__", "compare", "datasets", "measure", "partition", "plan", "prepare", "read_items",
+    "read_ratings", "read_users", "split", "synthetic", "train", "verify",
 ]  # fmt: skip
 
 

@@ -167,15 +167,6 @@ def test_scale_is_the_widest_or_the_one_agreed_on() -> None:
         Federation.horizontal([narrow, Party(name="b", ratings=high)], scale=Scale(2, 4))
 
 
-def test_ratings_without_values_are_refused() -> None:
-    implicit = Party(name="a", ratings=Ratings.from_arrays(["x", "y"], [1, 2]))
-    for kind in (Federation.horizontal, Federation.vertical):
-        with pytest.raises(DataError, match="only tell that something happened"):
-            kind([implicit, party("b", [("x", 1, 5.0)])])
-    with pytest.raises(DataError, match="only tell that something happened"):
-        Federation.on_device(implicit.ratings)
-
-
 def test_features_are_given_for_each_partys_own_items() -> None:
     ids = np.arange(200)
     items = PublicItems.of_numbers(ids, np.column_stack([ids, 2 * ids]), source="a test")
@@ -305,7 +296,8 @@ def test_devices_whose_rows_only_tell_that_something_happened() -> None:
 
 
 def test_values_and_happenings_are_not_mixed() -> None:
-    mixed = [party("north", [(1, 1, 4.0), (2, 2, 5.0)]), only_happened("south", [(3, 1, 4.0), (4, 2, 2.0)])]
-    for parties_ in (mixed, mixed[::-1]):
-        with pytest.raises(DataError, match=r"south: its rows only tell.*ratings\.without_values\(\)"):
-            Federation.horizontal(parties_)
+    mixed = [party("north", [(1, 1, 4.0), (2, 2, 5.0)]), only_happened("south", [(1, 1, 4.0), (4, 2, 2.0)])]
+    for kind in (Federation.horizontal, Federation.vertical):
+        for both in (mixed, mixed[::-1]):
+            with pytest.raises(DataError, match=r"south: its rows only tell.*ratings\.without_values\(\)"):
+                kind(both)

@@ -378,7 +378,7 @@ def test_a_table_is_right_on_average() -> None:
     for places, own in users:
         part = np.zeros((6, 2))
         np.add.at(part, places, own)
-        exact += part * min(1.0, LIMIT * (1 - 1e-6) / max(np.linalg.norm(part), 1e-9))
+        exact += part * min(1.0, LIMIT * (1 - 1e-6) / max(float(np.linalg.norm(part)), 1e-9))
     error = SIGMAS * grid.step / 2 * math.sqrt(len(users) / len(drawn))
     assert np.abs(np.mean(drawn, axis=0) * grid.step - exact).max() < error
 

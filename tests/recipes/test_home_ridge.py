@@ -17,7 +17,8 @@ ITEMS, WIDTH, WAYS = 9, 4, 2
 
 def solved(columns: Reals, weights: Reals, targets: Reals) -> tuple[Reals, Reals]:
     """Return the taste, and its covariance, by dense algebra."""
-    covariance = np.linalg.inv(np.eye(columns.shape[1]) + columns.T @ (weights[:, None] * columns))
+    square = np.eye(columns.shape[1]) + columns.T @ (weights[:, None] * columns)
+    covariance = np.asarray(np.linalg.inv(square), np.float64)
     return covariance @ columns.T @ (weights * targets), covariance
 
 

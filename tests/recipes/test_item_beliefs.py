@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from cofactor.data.grouping import offsets
 from cofactor.recipes.home_ridge import fitted, taste_root
 from cofactor.recipes.item_beliefs import (
-    BIAS_SPREAD,
     FACTOR_SPREAD,
     GENEROSITY,
     RATING_VARIANCE,
@@ -29,6 +28,7 @@ from cofactor.recipes.item_beliefs import (
 Reals = NDArray[np.float64]
 ITEMS, FEATURES = 12, 3
 WIDTH = FEATURES + 3
+BIAS_SPREAD = 0.35
 NOBODY = Told(np.zeros((0, 0)))
 
 

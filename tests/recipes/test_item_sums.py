@@ -73,22 +73,26 @@ def test_a_message_of_thousands_of_ratings_has_length_1_too() -> None:
     assert lengths(rows, ratings) == pytest.approx([1.0, 1.0], abs=1e-12)
 
 
+def asking(changed: dict[str, Any]) -> Any:
+    return question(**changed)
+
+
 def extreme_questions() -> list[tuple[str, Any]]:
     """Return questions in which one array, or a part of it, or nearly everything, is extreme."""
     found = []
     base = arrays(ITEMS, FEATURES, FACTORS, 5)
     for size in SIZES:
         for name in NAMES:
-            found.append((f"{name} of {size:g}", question(**{name: np.full_like(base[name], size)})))
+            found.append((f"{name} of {size:g}", asking({name: np.full_like(base[name], size)})))
             part = base[name].copy()
             part.flat[::3] = size
-            found.append((f"some {name} of {size:g}", question(**{name: part})))
+            found.append((f"some {name} of {size:g}", asking({name: part})))
         every: dict[str, Any] = {name: np.full_like(base[name], size) for name in NAMES}
         found.append((f"all of {size:g}", question(**every, mean=np.array(size))))
     found += [
-        ("float32", question(**{name: np.full_like(base[name], 9e14).astype(np.float32) for name in NAMES})),
-        ("whole", question(**{name: np.full(base[name].shape, -(2**63), np.int64) for name in NAMES})),
-        ("true", question(**{name: np.ones(base[name].shape, np.bool_) for name in NAMES})),
+        ("float32", asking({name: np.full(base[name].shape, 9e14, np.float32) for name in NAMES})),
+        ("whole", asking({name: np.full(base[name].shape, -(2**63), np.int64) for name in NAMES})),
+        ("true", asking({name: np.ones(base[name].shape, np.bool_) for name in NAMES})),
     ]
     return found
 
@@ -114,7 +118,7 @@ def test_numbers_that_are_none_are_refused_before_ratings_are_looked_at(name: st
     base = arrays(ITEMS, FEATURES, FACTORS, 5)
     bad = base[name].copy()
     bad.flat[-1] = size
-    asked = question(**{name: bad})
+    asked = asking({name: bad})
     with pytest.raises(RunError, match=f"sent {name} that are missing, not finite or not of shape"):
         read(asked)
 
@@ -124,7 +128,7 @@ def test_arrays_of_another_shape_are_refused(name: str) -> None:
     base = arrays(ITEMS, FEATURES, FACTORS, 5)
     for wrong in (np.zeros((*base[name].shape, 1)), np.zeros((11, 11)), np.array([1.0])):
         with pytest.raises(RunError, match="not of shape"):
-            read(question(**{name: wrong}))
+            read(asking({name: wrong}))
 
 
 def test_a_rating_tells_its_count_its_residual_and_that_times_tastes() -> None:
@@ -135,7 +139,7 @@ def test_a_rating_tells_its_count_its_residual_and_that_times_tastes() -> None:
     full = np.column_stack([np.ones(ITEMS), PUBLIC, asked.learned, asked.factors])
     weights = 1 / (RATING_VARIANCE + asked.variance)
     targets = values - asked.mean - asked.bias[items]
-    expected, limit, shortened = [], 2.0 * math.sqrt(FACTORS), 0
+    expected, limit, shortened = [], 2.0 * math.sqrt(FACTORS), []
     for out in range(3):
         rest = np.arange(3) != out
         own, weight = full[items[rest]], weights[items[rest]]
@@ -143,10 +147,11 @@ def test_a_rating_tells_its_count_its_residual_and_that_times_tastes() -> None:
         taste = np.linalg.solve(square, own.T @ (weight * targets[rest]))
         residual = targets[out] - full[items[out]] @ taste
         told = asked.told.T @ taste[-FACTORS:]
-        shortened += np.linalg.norm(told) > limit
-        told *= min(1.0, limit / np.linalg.norm(told)) * 1.5 / math.sqrt(FACTORS)
+        length = float(np.linalg.norm(told))
+        shortened.append(length > limit)
+        told *= min(1.0, limit / length) * 1.5 / math.sqrt(FACTORS)
         expected.append(asked.importance[items[out]] * np.array([alpha, residual, *(residual * told)]))
-    assert 0 < shortened < 3, "some tastes are too long to be told, and some are not"
+    assert set(shortened) == {True, False}, "some tastes are too long to be told, and some are not"
     unit = np.array(expected) / np.linalg.norm(expected)
     np.testing.assert_allclose(rows, unit, atol=1e-9)
 

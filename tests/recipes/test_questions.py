@@ -151,27 +151,26 @@ BY_ITEM = SecureALS(
 LISTS = {"bias": (ITEMS,), "variance": (ITEMS,), "learned": (ITEMS, 2), "importance": (ITEMS,)}
 
 
-def item_questions() -> Iterator[tuple[int, bytes]]:
+def item_questions() -> Iterator[bytes]:
     """Yield questions about items of which some are extreme, in the rounds with and without factors."""
     for round, factors in ((2, 0), (3, FACTORS)):
         width = 3 + factors
         shapes = LISTS | {
             "covariance": (width, width), "factors": (ITEMS, factors), "told": (factors, factors), "mean": ()
         }  # fmt: skip
-        for extreme in (*EXTREMES, -1e14, np.nan):
+        for extreme in (1e300, 9e14, -9e14, 5e-324, np.nan):
             for name in shapes:
-                for where in (slice(None), HERS):
-                    arrays = {each: np.full(shape, 0.5) for each, shape in shapes.items()}
-                    arrays[name][... if name == "mean" else where] = extreme
-                    body = ItemsKnown(**arrays)
-                    yield round, Letter(session="s", round=round, sender=COORDINATOR, body=body).to_bytes()
+                arrays = {each: np.full(shape, 0.5) for each, shape in shapes.items()}
+                arrays[name][... if name == "mean" else HERS] = extreme
+                body = ItemsKnown(**arrays)
+                yield Letter(session="s", round=round, sender=COORDINATOR, body=body).to_bytes()
 
 
 @pytest.mark.parametrize("split", ["on-device", "horizontal"])
 def test_no_question_about_items_fails_at_those_alone_who_rated_them(split: str) -> None:
     rated, other = joined(split, range(6)), joined(split, range(6, 12))
     found = set()
-    for _, question in item_questions():
+    for question in item_questions():
         first = outcome(BY_ITEM, rated, question)
         assert first == outcome(BY_ITEM, other, question)
         found.add(first.partition(":")[0])

@@ -147,15 +147,15 @@ def test_noise_covers_every_number_whoever_contributed(split: str) -> None:
     # One horizontal party adds all of the noise; devices of a cohort their shares of it.
     def release(units: tuple[Row, ...]) -> NDArray[np.int64]:
         found = []
-        for round, asked in ((1, UsersAsked()), (2, question(2)), (LAST, question())):
+        for round, asked in ((1, UsersAsked()), (LAST, question())):
             recipe = half(FEW, rated(units), facts=facts_of(split=split), round=round, random=SecureRandom())
             found += [array.ravel() for array in recipe.handle(round, asked).arrays.values()]
         return np.concatenate(found)
 
-    # Numbers have noise of hundreds of steps: that one never moves in 8 runs has a chance below 1e-15.
+    # Numbers have noise of hundreds of steps: that one of them never moves in 5 runs has a chance below 1e-8.
     small = Datasets(draw=drawn, count=2, empty=EMPTY)
-    coverage = assert_noise_covers(lambda units: release((*units, EMPTY, EMPTY)), "empty", small, runs=8)
-    assert coverage.coordinates == 2 + 2 * ITEMS + 4 * ITEMS + WIDTH * (WIDTH + 1) // 2
+    coverage = assert_noise_covers(lambda units: release((*units, EMPTY, EMPTY)), "empty", small, runs=5)
+    assert coverage.coordinates == 2 + 4 * ITEMS + WIDTH * (WIDTH + 1) // 2
 
 
 def test_a_sum_has_the_noise_that_was_promised() -> None:

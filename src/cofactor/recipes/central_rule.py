@@ -1,8 +1,8 @@
 """How many factors and steps `CentralDPSGD` takes, and how large ones: a rule from public numbers only.
 
-It follows a random search of 200 settings each at epsilon 1 and 4, on a validation part of MovieLens 1M,
-which `benchmarks/central_search.py` repeats, and six settings on one of MovieLens 100K, for where noise is
-largest. Nothing of it looks at the ratings at hand.
+It follows random searches on a validation part of MovieLens 1M: about 400 settings each at epsilon 1 and 4,
+and about 100 at 10 (`benchmarks/central_search.py` is the last of them), and six settings on a validation
+part of MovieLens 100K, for where noise is largest. Nothing of it looks at the ratings at hand.
 """
 
 import math

@@ -26,6 +26,10 @@ _USUAL_MEAN, _MEAN_SPREAD = 0.6, 0.3
 """Where means of all ratings usually lie, above the middle of the scale, and how far from there."""
 _MEAN_OF_USERS = 0.5
 """How far the mean of a user lies from that of all users."""
+_CLEAR_SLOPE = 0.05
+"""How much higher items are rated, for one unit of popularity, where that surely means something."""
+_HARDLY, _LEAST_BIAS_SPREAD = 0.1, 0.02
+"""Items hardly differ if their biases have less than this part of the usual variance."""
 _EXPECTED_BIAS = 0.5
 """How large biases are, before anything is known of them."""
 _SHIFT, _ON_FEATURES, _ON_POPULARITY, _ON_SQUARE = 0.05, 0.1, 0.1, 0.02
@@ -202,23 +206,45 @@ def _with_first_biases(
     beliefs: Beliefs, told: Reals, seen: Reals, uncertain: Reals, variance: Reals
 ) -> Beliefs:
     """Regress biases on features and popularity, and shrink each item's own to that."""
-    popularity, certain = beliefs.popularity, beliefs.certainty + _TINY
+    width, certain = beliefs.features.shape[1], beliefs.certainty + _TINY
+    popularity = beliefs.popularity
     known = np.column_stack([np.ones(len(told)), beliefs.features, popularity, popularity**2 - 1])
-    width = beliefs.features.shape[1]
-    own = (_BIAS_SPREAD if width else _BIAS_SPREAD_UNKNOWN) ** 2
     each = _ON_FEATURES * min(1.0, _MANY_FEATURES / max(width, 1))
     prior = np.array([_SHIFT, *[each] * width, _ON_POPULARITY * certain, _ON_SQUARE * certain])
-    precision = 1 / (variance + (uncertain * _EXPECTED_BIAS) ** 2 + seen**2 * own)
-    design = known * seen[:, None]
-    weighted = (design * precision[:, None]).T
-    spread = np.linalg.inv(weighted @ design + np.diag(1 / prior))
-    expected = known @ (spread @ (weighted @ told))
-    noisy = variance + uncertain**2 * (expected**2 + own)
+    own = (_BIAS_SPREAD if width else _BIAS_SPREAD_UNKNOWN) ** 2
+    # Twice: what the first regression leaves open says whether items differ as much as they usually do.
+    for _ in range(2):
+        precision = 1 / (variance + (uncertain * _EXPECTED_BIAS) ** 2 + seen**2 * own)
+        weighted = (known * (seen * precision)[:, None]).T
+        spread = np.linalg.inv(weighted @ (known * seen[:, None]) + np.diag(1 / prior))
+        slopes = spread @ (weighted @ told)
+        expected = known @ slopes
+        left, noisy = told - seen * expected, variance + uncertain**2 * (expected**2 + own)
+        most = _most_spread(left, seen, noisy, own)
+        own = most if most < _HARDLY * own else own
     begun = replace(beliefs, bias=expected, variance=np.full(len(told), own))
-    found = _shrunk(begun, told - seen * expected, seen, noisy)
+    found = _shrunk(_with_popular_tastes(begun, float(slopes[1 + width])), left, seen, noisy)
     # What an item's own sums leave open is as uncertain as the regression is there.
     doubt = np.einsum("ij,jk,ik->i", known, spread, known) * (found.variance / own) ** 2
     return replace(found, variance=found.variance + doubt)
+
+
+def _with_popular_tastes(beliefs: Beliefs, slope: float) -> Beliefs:
+    """Expect users to differ in how they rate what is popular only where popularity tells of ratings."""
+    covariance, at = beliefs.covariance.copy(), 1 + beliefs.features.shape[1]
+    covariance[at, at] *= slope**2 / (slope**2 + _CLEAR_SLOPE**2)
+    return replace(beliefs, covariance=covariance)
+
+
+def _most_spread(left: Reals, seen: Reals, noise: Reals, usual: float) -> float:
+    """Return the largest variance of items' own biases that what is left of their sums is compatible with.
+
+    By moments, weighted by how much each item tells, and one and a half standard errors above.
+    """
+    weights = 1 / (noise + seen**2 * usual) ** 2
+    told = float(weights @ seen**4) + _TINY
+    moment = float(weights @ (seen**2 * (left**2 - noise))) / told
+    return max(moment + 1.5 * math.sqrt(2 / told), _LEAST_BIAS_SPREAD**2)
 
 
 def _with_biases(beliefs: Beliefs, told: Reals, seen: Reals, uncertain: Reals, variance: Reals) -> Beliefs:

@@ -236,9 +236,12 @@ def _spread(half: Reals, taste: Reals, work: Reals, packed: Reals) -> None:
 
 
 def taste_root(covariance: Reals) -> Reals:
-    """Return a root of the nearest covariance of tastes that is believed: neither flat nor huge."""
+    """Return the symmetric root of the nearest covariance of tastes that is believed: neither flat nor huge.
+
+    It is the same on every machine, whichever way that points its eigenvectors.
+    """
     sizes, vectors = np.linalg.eigh(np.clip((covariance + covariance.T) / 2, -1e3, 1e3))
-    return np.asarray(vectors * np.sqrt(np.clip(sizes, _LEAST_TASTE, _LARGEST_TASTE)))
+    return np.asarray((vectors * np.sqrt(np.clip(sizes, _LEAST_TASTE, _LARGEST_TASTE))) @ vectors.T)
 
 
 def unpacked(packed: Reals, width: int) -> Reals:

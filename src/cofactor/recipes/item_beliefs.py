@@ -26,7 +26,7 @@ _USUAL_MEAN, _MEAN_SPREAD = 0.6, 0.3
 """Where means of all ratings usually lie, above the middle of the scale, and how far from there."""
 _MEAN_OF_USERS = 0.5
 """How far the mean of a user lies from that of all users."""
-_CLEAR_SLOPE = 0.05
+_CLEAR_SLOPE = 0.01
 """How much higher items are rated, for one unit of popularity, where that surely means something."""
 _HARDLY, _LEAST_BIAS_SPREAD = 0.1, 0.02
 """Items hardly differ if their biases have less than this part of the usual variance."""
@@ -75,14 +75,14 @@ class Beliefs:
     """Rounds of sums about items that went in."""
 
     @classmethod
-    def beginning(cls, features: Reals) -> "Beliefs":
-        """Return what is known before anything was released."""
+    def beginning(cls, features: Reals, users: int) -> "Beliefs":
+        """Return what is known before anything was released: public features, and how many users there are."""
         items, width = features.shape
         slopes = [GENEROSITY, *[FEATURE_SLOPE] * width, POPULARITY_SLOPE, BIAS_SLOPE]
         nothing = np.zeros(items)
         return cls(
             features=features,
-            users=1.0,
+            users=max(float(users), 1.0),
             mean=_USUAL_MEAN,
             covariance=np.diag(slopes),
             bias=nothing,
@@ -197,7 +197,8 @@ def _with_counts(beliefs: Beliefs, counts: Reals, noise: float) -> tuple[Beliefs
 
 
 def _popularity(beliefs: Beliefs) -> Reals:
-    logs = np.log(np.maximum(beliefs.counts, 0) + np.sqrt(beliefs.count_variance))
+    # Without noise, too, an item that nobody has rated is not infinitely unpopular.
+    logs = np.log(np.maximum(beliefs.counts, 0) + np.maximum(np.sqrt(beliefs.count_variance), 0.1))
     centred = logs - beliefs.shares @ logs
     return np.asarray(centred / max(math.sqrt(beliefs.shares @ centred**2), 1e-6))
 
@@ -232,7 +233,7 @@ def _with_first_biases(
 def _with_popular_tastes(beliefs: Beliefs, slope: float) -> Beliefs:
     """Expect users to differ in how they rate what is popular only where popularity tells of ratings."""
     covariance, at = beliefs.covariance.copy(), 1 + beliefs.features.shape[1]
-    covariance[at, at] *= slope**2 / (slope**2 + _CLEAR_SLOPE**2)
+    covariance[at, at] *= (slope**2 + _TINY) / (slope**2 + _CLEAR_SLOPE**2)
     return replace(beliefs, covariance=covariance)
 
 
@@ -320,7 +321,7 @@ def _with_factors(
     """
     old = beliefs.factors @ np.linalg.inv(told.whitening).T
     along = told.weight * seen
-    variance = noise**2 + (told.weight * uncertain[:, None]) ** 2 * np.square(old).mean()
+    variance = noise**2 + (told.weight * uncertain[:, None]) ** 2 * np.square(old).mean() + _TINY
     precision, before = along[:, None] ** 2 / variance, 0.5 * beliefs.factor_precision[:, None]
     total = before + precision + _TINY
     found = old + sums * along[:, None] / variance / total

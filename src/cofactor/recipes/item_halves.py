@@ -168,7 +168,7 @@ class ItemCoordinator:
         """Begin with what public features tell."""
         self._recipe, self._facts, self._seed = recipe, facts, seed
         self._features = features_of(facts)
-        self._beliefs = Beliefs.beginning(self._features)
+        self._beliefs = Beliefs.beginning(self._features, facts.user_count)
 
     @property
     def rounds(self) -> int:

@@ -111,6 +111,11 @@ class SharedBiases:
         rounds = self.item_rounds
         if rounds is None:
             rounds = self._usual(chosen.noise * math.sqrt(chosen._noises(facts)), facts)
+        if facts.implicit and any(each.factors or each.spread_share for each in rounds):
+            raise ConfigError(
+                "ratings that only tell that something happened have no residuals: their item_rounds can have "
+                "neither factors nor spread_share."
+            )
         shares = self.user_share + sum(each.share + each.spread_share for each in rounds)
         chosen = replace(chosen, item_rounds=rounds, noise=chosen.noise * math.sqrt(shares))
         if budget is None:

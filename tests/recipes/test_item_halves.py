@@ -21,7 +21,6 @@ from cofactor.privacy.neighbours import Datasets, Neighbours
 from cofactor.privacy.sensitivity import assert_bounded
 from cofactor.randomness import SecureRandom
 from cofactor.recipes.device_steps import left_in
-from cofactor.recipes.item_halves import features_of
 from cofactor.recipes.item_letters import (
     USER_SUMS,
     ItemAndSpreadSums,
@@ -32,6 +31,7 @@ from cofactor.recipes.item_letters import (
     item_sums_of,
     spread_sums_of,
 )
+from cofactor.recipes.item_models import features_of
 from cofactor.recipes.item_sums import SPREAD_LIMIT
 from cofactor.recipes.shared_biases import SharedBiases
 from cofactor.recipes.sums import PlainSum

@@ -17,7 +17,8 @@ from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.fixed_point import FixedPoint
 from cofactor.randomness import SecureRandom
 from cofactor.recipes import item_sums
-from cofactor.recipes.item_beliefs import RATING_VARIANCE, Told
+from cofactor.recipes.item_beliefs import RATING_VARIANCE
+from cofactor.recipes.item_factors import Told
 from cofactor.recipes.item_sums import SPREAD_LIMIT, Known, Summed, chosen, messages, summed, told_in
 from cofactor.recipes.projected_steps import Sketch
 from tests.recipes.item_parties import FACTORS, FEATURES, WIDTH, arrays, question
@@ -293,7 +294,6 @@ def test_many_roundings_away_from_zero_are_shortened(monkeypatch: pytest.MonkeyP
     assert whole_length(found.items.value) <= found.items.bound.size
 
 
-@pytest.mark.xfail(strict=True, reason="coordinates of tastes follow the machine's eigenvectors")
 def test_how_a_machine_points_its_eigenvectors_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     # Devices add up spreads in coordinates that each works out by itself: they must be the same for all.
     monkeypatch.setattr(fixed_point, "_words", up)

@@ -183,7 +183,6 @@ def test_if_too_many_drop_out_again_and_again_nothing_is_known_and_nothing_fails
     assert len(run.model.fold_in({item: 5.0}).recommend("new user", 3)) == 3
 
 
-@pytest.mark.xfail(strict=True, reason="a lost first round leaves one user, and sums look enormous")
 def test_if_the_first_round_is_lost_there_are_as_many_users_as_everybody_knows() -> None:
     federation = real_devices(6)
     gone = Failures(silent=frozenset((f"device-{k}", 1) for k in range(6)))
@@ -422,7 +421,6 @@ def test_parties_of_what_happened_finish_as_devices_do() -> None:
     assert set(run.homes) == {"party-0", "party-1", "party-2"}
 
 
-@pytest.mark.xfail(strict=True, raises=UnboundLocalError, reason="spreads of tastes that nobody fitted")
 def test_rounds_that_ask_for_tastes_are_refused_where_only_choices_are_known() -> None:
     learn, _ = happened()
     with pytest.raises(ConfigError):

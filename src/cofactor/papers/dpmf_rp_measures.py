@@ -25,7 +25,8 @@ PLACES = 10
 THRESHOLD = 4.0
 """The least rating of an item that was worth recommending."""
 _DAMPING = 8.0
-"""What a user's own slope is damped with, in squared units of the scores: chosen from four values by the error of CentralMF."""
+"""What a user's own slope is damped with, in squared units of the scores: the best of four values for the
+error of CentralMF."""
 DIVISORS = ("the hits (equation 56)", "min(10, relevant items)", "10")
 
 Measured = dict[str, Estimate]

@@ -19,7 +19,8 @@ from cofactor.privacy.bounding import Bounded, stated
 from cofactor.privacy.fixed_point import FixedPoint
 from cofactor.randomness import Random
 from cofactor.recipes.home_ridge import Fitted, fitted, taste_root
-from cofactor.recipes.item_beliefs import RATING_VARIANCE, Told
+from cofactor.recipes.item_beliefs import RATING_VARIANCE
+from cofactor.recipes.item_factors import Told
 from cofactor.recipes.projected_steps import Sketch
 
 Reals = NDArray[np.float64]

@@ -113,7 +113,7 @@ class SharedBiases:
             rounds = self._usual(chosen.noise * math.sqrt(chosen._noises(facts)), facts)
         if facts.implicit and any(each.factors or each.spread_share for each in rounds):
             raise ConfigError(
-                "ratings that only tell that something happened have no residuals: their item_rounds can have "
+                "ratings that only tell that something happened have no residuals: there, item_rounds can have "
                 "neither factors nor spread_share."
             )
         shares = self.user_share + sum(each.share + each.spread_share for each in rounds)

@@ -49,7 +49,7 @@ class Effort:
     """How often everything is trained."""
 
     seeds: int = 5
-    """Trainings with noise of their own, on the same split."""
+    """Trainings, each with noise of its own."""
     epsilons: tuple[float, ...] = EPSILONS
 
 

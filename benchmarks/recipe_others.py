@@ -1,4 +1,4 @@
-"""SecureALS on data that its rule was not made on: a table of `recipe_accuracy`.
+"""SecureALS on other data than MovieLens: a table of `recipe_accuracy`.
 
 Cells are test MSEs, and by how much the best of what sends nothing is worse, with the 95% interval of a
 paired bootstrap over users: a recipe may lose to it by chance, but never by more than the interval.

@@ -113,8 +113,8 @@ class SharedBiases:
             rounds = self._usual(chosen.noise * math.sqrt(chosen._noises(facts)), facts)
         if facts.implicit and any(each.factors or each.spread_share for each in rounds):
             raise ConfigError(
-                "ratings that only tell that something happened have no residuals: there, item_rounds can have "
-                "neither factors nor spread_share."
+                "ratings that only tell that something happened have no residuals. Leave factors and "
+                "spread_share out of item_rounds."
             )
         shares = self.user_share + sum(each.share + each.spread_share for each in rounds)
         chosen = replace(chosen, item_rounds=rounds, noise=chosen.noise * math.sqrt(shares))

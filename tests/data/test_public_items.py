@@ -130,7 +130,8 @@ def test_a_guarantee_lists_them_in_one_sentence() -> None:
     items = PublicItems.of_numbers([1, 2], np.eye(2, 6), names=names, source="movies.dat")
     assert public_items_line(items) == (
         "Item features from movies.dat (6 columns: sequel, genres (2), genres: three or more, year (2); "
-        f"sha256 {items.sha256[:12]}): public, declared before training."
+        f"sha256 {items.sha256[:12]}): public, declared before training not to be made from "
+        "the ratings."
     )
     assert public_items_lines(items) == (public_items_line(items),)
     assert public_items_lines(None) == ()

@@ -92,7 +92,7 @@ def extreme_questions() -> list[tuple[str, Any]]:
         found.append((f"all of {size:g}", question(**every, mean=np.array(size))))
     found += [
         ("float32", asking({name: np.full(base[name].shape, 9e14, np.float32) for name in NAMES})),
-        ("whole", asking({name: np.full(base[name].shape, -(2**63), np.int64) for name in NAMES})),
+        ("whole", asking({name: np.full(base[name].shape, -(10**14), np.int64) for name in NAMES})),
         ("true", asking({name: np.ones(base[name].shape, np.bool_) for name in NAMES})),
     ]
     return found

@@ -39,8 +39,9 @@ _YEAR_IN_TITLE = re.compile(r"\(([12]\d{3})\)\s*$")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _NAMES_THINGS = re.compile(r"\b(ids?|isbn\d*|asin|index|unnamed|url|uri|link|href|image|poster|cover|zip)\b")
 _TOLD_BY_USERS = re.compile(
-    r"\b(rat(ed|ings?)|reviews?|votes?|scores?|stars?|popularity|rank(ing)?|views?|likes?|favou?rites?|"
-    r"members|purchases|sales|listeners|plays|downloads)\b"
+    r"(?<!ope)rating|rat(ed|ers?)\b|review|vote|score|popular|bayes|listener|download|purchase|follower|"
+    r"watcher|favou?rite|\b(average|avg|mean|stars?|rank(ing)?|views?|likes?|members|users|sales|plays|hits|"
+    r"owned|want(ed|ing)|checkins?)\b"
 )
 
 

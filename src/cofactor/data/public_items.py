@@ -170,7 +170,7 @@ def public_items_line(items: PublicItems) -> str:
     words = ", ".join(name if count == 1 else f"{name} ({count})" for name, count in made_of.items())
     return (
         f"Item features from {items.source} ({len(items.names)} columns: {words}; sha256 "
-        f"{items.sha256[:12]}): public, declared before training."
+        f"{items.sha256[:12]}): public, declared before training not to be made from the ratings."
     )
 
 

@@ -142,25 +142,25 @@ class Door:
         """
         if type(mechanism) is not Skellam:
             raise RunError(f"noise of {type(mechanism).__name__} has no shares here. Use Skellam.")
+        if devices != 1 and not self._cohort:
+            raise RunError(f"{self.party}: only a cohort adds the noise of several devices.")
         if bounded.value.dtype.kind != "i":
             raise ConfigError(f"a sum needs whole numbers, got {bounded.value.dtype}. Round first.")
         event = mechanism.event(
             bounded.bound, dimension=bounded.value.size + beside, random=self.random, **self.label(what)
         )
-        self._charge(replace(event, slack=OVERFLOW))
         values, full = bounded.value.astype(np.int64), mechanism.noise_size(bounded.bound) ** 2
-        layers = self._layers
+        added = self._added(values.shape, full, devices)  # before it is paid for: noise may be undrawable
+        self._charge(replace(event, slack=OVERFLOW))
+        layers, summand = self._layers, self._summand(largest_sum, full)
+        if added is None:
+            raise TooFew(
+                f"round {self._round}: {devices:,} devices are left, and "
+                f"{0 if layers is None else layers.fewest:,} must be."
+            )
+        noisy = values + added
         if layers is None or not self._shares:
-            noisy = values + noise.skellam(values.shape, devices * full, self.random)
-            return self._passes(noisy, "noise", self._summand(largest_sum, full))
-        if not self._cohort:
-            noisy = values + layers.added(values.shape, full, self._seeds, array=len(self._passed))
-        elif devices >= layers.fewest:
-            left = layers.together(devices, devices, full)
-            noisy = values + noise.skellam(values.shape, left, self.random)
-        else:
-            raise TooFew(f"round {self._round}: {devices:,} devices are left, and {layers.fewest:,} must be.")
-        summand = self._summand(largest_sum, full)
+            return self._passes(noisy, "noise", summand)
         # Where a single honest party may be left, everybody's share is all of the noise.
         share: Protection = "noise" if layers.parties - layers.colluding == 1 else "a share of noise"
         return self._passes(noisy, share, replace(summand, variance=full) if summand else None)
@@ -244,6 +244,17 @@ class Door:
     def extra_secrets(self) -> list[bytes]:
         """The seeds of those layers of this round's noise that may be excess, each the image of the last."""
         return self._seeds[1:]
+
+    def _added(self, shape: tuple[int, ...], full: float, devices: int) -> NDArray[np.int64] | None:
+        """Return this party's part of the noise of a sum; None if too few of a cohort's devices are left."""
+        layers = self._layers
+        if layers is None or not self._shares:
+            return noise.skellam(shape, devices * full, self.random)
+        if not self._cohort:
+            return layers.added(shape, full, self._seeds, array=len(self._passed))
+        if devices < layers.fewest:
+            return None
+        return noise.skellam(shape, layers.together(devices, devices, full), self.random)
 
     def _summing_among(self, layers: Layers | None) -> Layers | None:
         """Return among whom coins are summed; only a cohort may ask fewer than all."""

@@ -206,7 +206,7 @@ class Federation:
     @property
     def implicit(self) -> bool:
         """Whether ratings only tell that something happened."""
-        return all(party.ratings.implicit for party in self.parties)
+        return all(party.ratings.implicit for party in _telling(self.parties))
 
     @cached_property
     def user_ids(self) -> Ids:
@@ -224,8 +224,9 @@ class Federation:
 
 
 def _scale(parties: Sequence[Party], scale: Scale | None) -> Scale:
-    without = [party.name for party in parties if party.ratings.implicit]
-    if len(without) == len(parties):
+    telling = _telling(parties)
+    without = [party.name for party in telling if party.ratings.implicit]
+    if len(without) == len(telling):
         return HAPPENED
     if without:
         raise DataError(
@@ -244,12 +245,18 @@ def _scale(parties: Sequence[Party], scale: Scale | None) -> Scale:
     return agreed
 
 
+def _telling(parties: Sequence[Party]) -> Sequence[Party]:
+    """Return those with ratings: who has none says nothing of their form, and must show nowhere."""
+    return [party for party in parties if len(party.ratings)] or parties
+
+
 def _common(parties: Sequence[Party], known: Sequence[Scale]) -> Scale:
     """Return the scale that covers all parties'; refuse scales that can hardly be the same."""
     widest = Scale(min(s.low for s in known), max(s.high for s in known))
     room = _ROOM * (widest.high - widest.low)
     if any(s.low > widest.low + room or s.high < widest.high - room for s in known):
-        ranges = ", ".join(f"{p.name} {s.low:g} to {s.high:g}" for p, s in zip(parties, known, strict=True))
+        own = [(party.name, party.ratings.scale) for party in parties]
+        ranges = ", ".join(f"{name} {s.low:g} to {s.high:g}" for name, s in own if s is not None)
         raise DataError(
             f"the parties rate on different scales: {ranges}. Bring them to one, or name it: scale=Scale(1, "
             "5) or --scale 1:5."

@@ -228,6 +228,7 @@ def array_of(message: Message, name: str, shape: Sequence[int], sender: str) -> 
     where it fails would tell what they hold.
     """
     found = message.arrays.get(name)
-    if found is None or found.shape != tuple(shape) or not (np.abs(found) < _HUGE).all():
+    # As real numbers: the least whole number of 64 bits is its own absolute value, and looks small.
+    if found is None or found.shape != tuple(shape) or not (np.abs(found.astype(np.float64)) < _HUGE).all():
         raise RunError(f"{sender} sent {name} that are missing, not finite or not of shape {tuple(shape)}.")
     return found

@@ -139,7 +139,10 @@ class CentralDPSGD:
         """Return what the guarantee says besides its numbers."""
         return Promise(
             against=("everyone who sees the item vectors, the party that trains apart",),
-            covers=("Item vectors, in every round and at the end: all that the party publishes.",),
+            covers=(
+                "All that the party publishes: item vectors, in every round and at the end, the mean of its "
+                "users' means, and counts of items where they are used.",
+            ),
             does_not_cover=(
                 f"The users from {facts.parties[0]}, which trains and sees all of their ratings. Only what "
                 "it publishes is protected.",

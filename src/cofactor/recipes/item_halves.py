@@ -122,8 +122,11 @@ class ItemParticipant:
         return ItemAndSpreadSums(items=items, spread=self._out(spread_sums_of(step + 1), found.spread, left))
 
     def _out(self, what: str, bounded: Bounded, left: NDArray[np.bool_]) -> NDArray[np.int64]:
-        most = self._home.facts.user_count * math.ceil(bounded.bound.size)
-        return into_sum(self._home, self._recipe, what, bounded, largest_sum=most, devices=int(left.sum()))
+        facts = self._home.facts
+        most = facts.user_count * math.ceil(bounded.bound.size)
+        # A party of many users adds noise once; in a cohort every device adds its own.
+        devices = int(left.sum()) if facts.cohort else 1
+        return into_sum(self._home, self._recipe, what, bounded, largest_sum=most, devices=devices)
 
 
 class ItemCoordinator:

@@ -88,7 +88,8 @@ def _popularity(beliefs: Beliefs) -> Reals:
     # Without noise, too, an item that nobody has rated is not infinitely unpopular.
     logs = np.log(np.maximum(beliefs.counts, 0) + np.maximum(np.sqrt(beliefs.count_variance), 0.1))
     centred = logs - beliefs.shares @ logs
-    return np.asarray(centred / max(math.sqrt(beliefs.shares @ centred**2), 1e-6))
+    # Where noise leaves one item to have all of the ratings, there is no unit.
+    return np.asarray(np.clip(centred / max(math.sqrt(beliefs.shares @ centred**2), 1e-6), -10.0, 10.0))
 
 
 def _with_first_biases(

@@ -47,6 +47,14 @@ _RATING = (
     "{name} cannot protect single ratings: a user's residuals depend on all of the user's ratings, so one "
     'rating changes the whole message. Protect users: unit "user".'
 )
+_PUBLIC_OF_DEVICES = (
+    "Which items there are, about how many ratings a device has, who takes part, and who answers in which "
+    "round: public."
+)
+_PUBLIC_OF_PARTIES = (
+    "Which items there are, exactly how many users and ratings each party has, from which rounds and noise "
+    "follow, and who answers in which round: public."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,8 +168,7 @@ class SharedBiases:
                 "How many users have ratings, and their mean: released with noise, too.",
             ),
             does_not_cover=(
-                "Which items there are, about how many ratings a user has, who takes part, and who answers "
-                "in which round: public.",
+                _PUBLIC_OF_DEVICES if facts.split == "on-device" and not facts.cohort else _PUBLIC_OF_PARTIES,
                 *public_items_lines(facts.public_items),
                 "What a device or a party shows to its own users: made from raw ratings, it stays there.",
                 ONE_USER,

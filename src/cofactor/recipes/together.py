@@ -68,6 +68,8 @@ def train_together(recipe: Recipe, federation: Federation, budget: Budget | None
     _check(recipe, federation, budget)
     if getattr(recipe, "public_items", None) is not None:
         federation = federation.with_public_items(recipe.public_items)  # type: ignore[attr-defined]
+    elif hasattr(recipe, "public_items") and federation.facts.features and federation.public_items is None:
+        raise ConfigError("public features of items must be declared: Federation.with_public_items.")
     if training.failures.devices and not federation.facts.cohort:
         raise ConfigError("devices drop out by chance in a simulation only: Federation.on_device(ratings).")
     with alone_in(training.folder):

@@ -1,6 +1,7 @@
 """Errors of SharedBiases and SecureALS on real ratings, beside everything that they must beat.
 
-    python -m benchmarks.recipe_accuracy FOLDER [ml-1m|ml-100k|tenfold|ranking|parties|others] [seeds=5]
+    python -m benchmarks.recipe_accuracy FOLDER [ml-1m|ml-100k|tenfold|ranking|parties|others]
+        [seeds=5] [epsilons=0.5,1,2,4,10]
 
 FOLDER holds ml-1m.zip, ml-100k.inter and .item, yelp-hin.npz and douban-monti3k.npz. All is at user level;
 delta is 1e-6 for MovieLens 1M, 1e-5 for 100K and 1e-7 tenfold. A tenth of each user's ratings is the test
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.recipe_material import (
+    EPSILONS,
     Effort,
     Material,
     cell,
@@ -52,9 +54,14 @@ PARTIES = 40
 
 def main() -> None:
     folder, *words = sys.argv[1:]
-    chosen = [int(word.removeprefix("seeds=")) for word in words if word.startswith("seeds=")]
-    effort = Effort(seeds=chosen[0] if chosen else Effort.seeds)
-    wanted = [word for word in words if not word.startswith("seeds=")] or list(TABLES)
+    said = dict(word.split("=") for word in words if "=" in word)
+    effort = Effort(
+        seeds=int(said.get("seeds", Effort.seeds)),
+        epsilons=tuple(float(each) for each in said["epsilons"].split(","))
+        if "epsilons" in said
+        else EPSILONS,
+    )
+    wanted = [word for word in words if "=" not in word] or list(TABLES)
     for name in wanted:
         TABLES[name](Path(folder), effort)
 

@@ -84,7 +84,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     (
         "train good.csv --split on-device --epsilon 1 --unit rating",
         1,
-        r"OnDeviceMF cannot protect single ratings",
+        r"SecureALS cannot protect single ratings",
     ),
     ("train good.csv --split on-device --recipe alone", 2, r"a device has the ratings of one user"),
     ("train good.csv --split on-device --recipe horizontal-mf", 2, r"HorizontalMF is for horizontal"),
@@ -100,7 +100,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("train good.csv --sum secure", 2, r"names one file"),
     ("train good.csv other.csv --split horizontal --epsilon 1 --sum sekure", 2, r'Did you mean "secure"'),
     (
-        "train good.csv other.csv --split horizontal --epsilon 1 --dropout 0.2",
+        "train good.csv other.csv --split horizontal --epsilon 1 --recipe horizontal-mf --dropout 0.2",
         2,
         r"a plain sum hides nothing.*Leave out --dropout, or add --sum secure",
     ),
@@ -127,7 +127,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     (
         "train good.csv other.csv --split vertical --epsilon 1 --recipe dp-sgld --sum secure",
         2,
-        r"DPSGLD adds up nothing.*go with vertical-taste, vertical-mf, horizontal-mf, on-device-mf",
+        r"DPSGLD adds up nothing.*go with secure-als, shared-biases, vertical-taste.*projected-mf",
     ),
     (
         "train good.csv other.csv --split vertical --recipe pooled --sum secure",

@@ -17,11 +17,14 @@ from cofactor.federation.folder import read_facts
 from cofactor.federation.run import Run
 from cofactor.recipes.local_reports import LocalReports
 from cofactor.recipes.on_device import OnDeviceMF
+from cofactor.recipes.secure_als import SecureALS
 from tests.cli import worlds
 
 Command = Any
 PHONES = tuple(f"phone{number}.csv" for number in range(5))
 FEW = ("--factors", "2", "--rounds", "2", "-q")
+OWN = ("--recipe", "on-device-mf", *FEW)
+"""A recipe of a few rounds, which begins with a first stage."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, file in enumerate(PHONES):
         own = worlds.RATINGS.where(worlds.RATINGS.users == number)
         (folder / file).write_text(worlds.text(own))
-    shared = ("--split", "on-device", "--epsilon", "4", "--test-fraction", "0.2", *FEW)
+    shared = ("--split", "on-device", "--epsilon", "4", "--test-fraction", "0.2", *OWN)
     played = ("all.csv", *shared, "--drop", "0.1", "--items", "table.csv", "--out", "played")
     phones = (*PHONES, *shared, "--scale", "1:5", "--out", "phones")
     with pytest.MonkeyPatch.context() as patched:
@@ -60,7 +63,7 @@ def test_every_user_of_one_file_is_a_device_and_nobody_has_a_ledger(world: Path)
 
 
 def test_rounds_that_were_lost_to_dropouts_are_told(cofactor: Command, tmp_path: Path) -> None:
-    words = ("all.csv", "--split", "on-device", "--not-private", *FEW[:-3], "--rounds", 6, "-q")
+    words = ("all.csv", "--split", "on-device", "--not-private", *OWN[:-3], "--rounds", 6, "-q")
     done = cofactor("train", *words, "--dropout", 0.3, "--drop", 0.29, "--out", tmp_path / "run")
     assert done.code == 0, done.err
     assert "each device was made to drop out with probability 0.29." in done.out
@@ -103,7 +106,7 @@ def test_devices_tell_a_guess_of_how_many_ratings_they_have(cofactor: Command, t
         (tmp_path / name).write_text(Path(name).read_text())
     files = [tmp_path / name for name in PHONES]
     shared = ("--split", "on-device", "--not-private", "--scale", "1:5", "--ratings-each", 20)
-    done = cofactor("train", *files, *shared, *FEW, "--out", tmp_path / "run")
+    done = cofactor("train", *files, *shared, *OWN, "--out", tmp_path / "run")
     assert done.code == 0, done.err
     parties = read_facts(tmp_path / "run")["together"]["parties"]
     assert {own["ratings"] for own in parties.values()} == {20}
@@ -178,7 +181,7 @@ def test_without_a_name_devices_get_the_recipe_for_them() -> None:
     def chosen(**said: Any) -> Any:
         return choose.chosen_recipe(RecipeWish(**said), "on-device", None, 1)
 
-    assert chosen() == OnDeviceMF()
+    assert chosen() == SecureALS()
     assert chosen(recipe="local-reports") == LocalReports()
     assert chosen(published=True) == OnDeviceMF.as_published()
 

@@ -27,7 +27,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vanilla = ("all.csv", "--parties", "4", "--split", "vertical", "--recipe", "vertical-mf", "--not-private")
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
-        for words in ((*private, *FEW, "--items", "table.csv"), (*vanilla, *FEW, "--out", "services")):
+        for words in (
+            (*private, "--recipe", "horizontal-mf", *FEW, "--items", "table.csv"),
+            (*vanilla, *FEW, "--out", "services"),
+        ):
             patched.setattr("sys.argv", ["cofactor", "train", *words])
             with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
                 main()

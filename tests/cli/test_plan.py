@@ -121,7 +121,7 @@ def test_baseline_of_the_literature_can_be_planned(cofactor: Command) -> None:
 
 def test_recipe_whose_claim_cannot_be_proved_is_not_planned(cofactor: Command) -> None:
     done = cofactor(*of_recipe("objective-perturbation"))
-    assert (done.code, "recipe must be one of vertical-taste" in done.err) == (2, True)
+    assert (done.code, "recipe must be one of secure-als" in done.err) == (2, True)
 
 
 BY_HAND = {

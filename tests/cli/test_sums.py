@@ -23,7 +23,7 @@ from tests.cli import worlds
 
 Command = Any
 SHOPS = ("north.csv", "south.csv", "west.csv", "--split", "horizontal", "--epsilon", "2")
-SMALL = ("--factors", "2", "--rounds", "2", "-q")
+SMALL = ("--recipe", "horizontal-mf", "--factors", "2", "--rounds", "2", "-q")
 SIZES = ("--users", 3000, "--items", 400, "--ratings", 90_000)
 PLAN = ("plan", "--epsilon", 2, "--delta", "1e-6", *SIZES)
 
@@ -53,19 +53,28 @@ def asked(recipe: str | None = None, split: str = "horizontal", parties: int = 1
     ],
 )
 def test_options_say_how_answers_are_added_up(said: dict[str, Any], wanted: AnySum) -> None:
-    assert asked(**said) == wanted
     assert asked("horizontal-mf", **said) == wanted
 
 
-def test_what_is_not_said_about_a_sum_stays_as_the_recipe_has_it() -> None:
-    own = OnDeviceMF().aggregate
-    assert isinstance(own, SecureSum)
-    assert asked(split="on-device", parties=1, sum="secure") == own
-    assert asked(split="on-device", parties=1, dropout=0.5) == SecureSum(dropout=0.5, colluding=own.colluding)
-    assert asked(split="on-device", parties=1, sum="ideal") == IdealSum(
-        dropout=own.dropout, colluding=own.colluding
-    )
-    assert asked(split="on-device", parties=1, sum="plain") == PlainSum()
+@pytest.mark.parametrize(
+    ("recipe", "split"),
+    [
+        (None, "on-device"),
+        (None, "horizontal"),
+        ("shared-biases", "horizontal"),
+        ("on-device-mf", "on-device"),
+        ("projected-mf", "on-device"),
+    ],
+)
+def test_what_is_not_said_about_a_sum_stays_as_the_recipe_has_it(recipe: str | None, split: str) -> None:
+    def found(**said: Any) -> AnySum:
+        return asked(recipe, split, **said)
+
+    assert found() == found(sum="secure") == SecureSum(dropout=0.3, colluding=0.1)
+    assert found(dropout=0.5) == SecureSum(dropout=0.5, colluding=0.1)
+    assert found(colluding=0.2) == SecureSum(dropout=0.3, colluding=0.2)
+    assert found(sum="ideal") == IdealSum(dropout=0.3, colluding=0.1)
+    assert found(sum="plain") == PlainSum()
 
 
 def test_published_setting_takes_a_sum_too() -> None:
@@ -75,12 +84,20 @@ def test_published_setting_takes_a_sum_too() -> None:
 
 def test_sum_that_so_many_parties_cannot_make_is_told_by_their_number() -> None:
     with pytest.raises(ConfigError, match="Of 3 parties only 3 may be left, and 2 may collude"):
-        asked(sum="secure", parties=3, colluding=0.7)
-    asked(sum="secure", parties=30, colluding=0.7)
+        asked(parties=3, dropout=0.2, colluding=0.7)
+    asked(parties=30, dropout=0.2, colluding=0.7)
 
 
 def test_all_recipes_that_add_up_are_named() -> None:
-    assert choose.able_to_sum() == ["vertical-taste", "vertical-mf", "horizontal-mf", "on-device-mf"]
+    assert choose.able_to_sum() == [
+        "secure-als",
+        "shared-biases",
+        "vertical-taste",
+        "vertical-mf",
+        "horizontal-mf",
+        "on-device-mf",
+        "projected-mf",
+    ]
 
 
 def test_secure_sum_is_trained_and_its_assumptions_are_in_the_guarantee(
@@ -210,6 +227,13 @@ def test_plan_of_devices_speaks_of_the_real_sum(cofactor: Command) -> None:
     tolerant = cofactor(*PLAN, "--recipe", "on-device-mf", "--dropout", 0.6, "--json").json["sum"]
     assert tolerant["fewest"] == 1_200
     assert "one that lies about who is left could see single parts" in tolerant["assumptions"][0]
+
+
+def test_plan_of_coins_counts_those_of_all_devices(cofactor: Command) -> None:
+    told = cofactor(*PLAN, "--recipe", "projected-mf", "--json").json
+    # 2,100 must be left, of whom 300 may collude; what the others toss beyond that is not taken off again.
+    assert told["releases"][0]["mechanism"]["participants"] == 1_800
+    assert told["sum"]["noise"] == pytest.approx(3000 / 1800)
 
 
 def test_plan_of_a_simulated_sum_says_that_it_promises_nothing(cofactor: Command) -> None:

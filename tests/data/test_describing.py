@@ -112,7 +112,11 @@ def test_columns_that_name_things_are_left_out_and_said(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["rating", "average_rating", "ratingsCount", "vote_average", "stars", "review_count", "popularity"],
+    [
+        *("rating", "average_rating", "ratingsCount", "vote_average", "stars", "review_count", "popularity"),
+        *("avgrating", "numratings", "bayesaverage", "scored_by", "followers", "usersRated", "num_voters"),
+        *("imdbScore", "watchers", "favourites", "mean", "users", "wanting", "checkins"),
+    ],
 )
 def test_numbers_that_may_tell_ratings_are_left_out_unless_they_are_chosen(name: str) -> None:
     numbers = of("number", *range(40), name=name)
@@ -121,7 +125,13 @@ def test_numbers_that_may_tell_ratings_are_left_out_unless_they_are_chosen(name:
     assert len(described([numbers], chosen=True).names) == KNOTS
 
 
-@pytest.mark.parametrize("name", ["start_year", "price", "pages", "duration", "operating_system"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("start_year", "price", "pages", "duration", "operating_system", "opening", "generation"),
+        *("min_players", "playing_time", "temperature", "meaning"),
+    ],
+)
 def test_other_numbers_are_kept(name: str) -> None:
     assert described([of("number", *range(40), name=name)]).left_out == ()
 

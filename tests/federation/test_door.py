@@ -265,6 +265,30 @@ def test_share_is_of_whole_numbers() -> None:
     assert not ledger.entries
 
 
+def test_only_a_cohort_adds_the_noise_of_several_devices() -> None:
+    for settings in ({}, {"layers": LAYERS}, {"layers": LAYERS, "shares": False}):
+        ledger = begun()
+        way = door(ledger, **settings)
+        with pytest.raises(RunError, match="north: only a cohort adds the noise of several devices"):
+            shared(way, devices=2)
+        assert not ledger.entries
+        assert not way._passed
+    shared(door(begun(), cohort=True), devices=2)
+
+
+@pytest.mark.parametrize("layers", [None, LAYERS])
+def test_noise_that_cannot_be_drawn_is_not_charged(layers: Layers | None) -> None:
+    ledger = begun()
+    way = door(ledger, layers=layers)
+    huge = Bounded(value=np.zeros(3, np.int64), bound=replace(WHOLE, size=1e12))
+    with pytest.raises(ConfigError, match=r"variance.* Use a coarser grid"):
+        way.share(SHARED, huge, what="sums", largest_sum=7)
+    assert not ledger.entries
+    assert not way._passed
+    shared(way)
+    assert len(ledger.entries) == 1
+
+
 def test_share_that_the_ledger_refuses_does_not_leave() -> None:
     small = begun(Budget(epsilon=0.01, delta=1e-6, unit="user"))
     way = door(small, layers=LAYERS)

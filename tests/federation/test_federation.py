@@ -295,6 +295,47 @@ def test_devices_whose_rows_only_tell_that_something_happened() -> None:
     assert cohort.facts.cohort
 
 
+def quiet(scale: Scale | None) -> Party:
+    """A device whose user has rated nothing."""
+    nothing = np.zeros(0, np.int64)
+    ids = np.array(["a", "b", "c"])
+    empty = Ratings.from_rows(
+        nothing, nothing, np.zeros(0, np.float32), user_ids=np.array(["quiet"]), item_ids=ids, scale=scale
+    )
+    return Party(name="quiet", ratings=empty)
+
+
+@pytest.mark.parametrize("scale", [None, Scale(1, 5)])
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("stated", [None, Scale(0, 10)])
+def test_device_without_ratings_changes_nothing_about_the_others(
+    scale: Scale | None, at: int, stated: Scale | None
+) -> None:
+    rows: tuple[Rows, Rows] = ([("x", "a", 2.0), ("x", "b", 4.0)], [("y", "b", 1.0), ("y", "c", 5.0)])
+    for make, implicit in ((party, False), (only_happened, True)):
+        phones = [make(own[0][0], own) for own in rows]
+        plain = Federation.on_device(phones, scale=stated)
+        joined = Federation.on_device([*phones[:at], quiet(scale), *phones[at:]], scale=stated)
+        assert joined.implicit is joined.facts.implicit is plain.implicit is implicit
+        assert joined.scale == plain.scale
+        assert joined.facts.catalogue.tolist() == plain.facts.catalogue.tolist()
+        assert joined.facts.ratings == (50, 50, 50)
+
+
+@pytest.mark.parametrize("scale", [None, Scale(1, 5)])
+def test_device_without_ratings_is_not_named_where_others_do_not_fit(scale: Scale | None) -> None:
+    mixed = [party("x", [("x", "a", 2.0)]), only_happened("y", [("y", "a", 1.0)])]
+    with pytest.raises(DataError, match="y: its rows only tell"):
+        Federation.on_device([quiet(scale), *mixed])
+    stars = [("x", "a", 1.0), ("x", "b", 5.0)], [("y", "a", 20.0), ("y", "b", 100.0)]
+    phones = [
+        Party(name=users[0], ratings=Ratings.from_arrays(users, items, values))
+        for users, items, values in (zip(*own, strict=True) for own in stars)
+    ]
+    with pytest.raises(DataError, match=r"different scales: x 1 to 5, y 20 to 100"):
+        Federation.on_device([quiet(None), *phones])
+
+
 def test_values_and_happenings_are_not_mixed() -> None:
     mixed = [party("north", [(1, 1, 4.0), (2, 2, 5.0)]), only_happened("south", [(1, 1, 4.0), (4, 2, 2.0)])]
     for kind in (Federation.horizontal, Federation.vertical):

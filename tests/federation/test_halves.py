@@ -28,6 +28,12 @@ def test_array_of_a_message_is_checked_before_it_is_used() -> None:
     for sums in (np.zeros((3, 2)), np.zeros(6), np.full((2, 3), np.nan), np.full((2, 3), -np.inf)):
         with pytest.raises(RunError, match="north sent sums"):
             array_of(Off(sums=sums), "sums", (2, 3), "north")
+    # The least whole number of 64 bits is its own absolute value.
+    for least in (np.int8, np.int16, np.int32):
+        assert array_of(Off(sums=np.full(3, np.iinfo(least).min)), "sums", (3,), "north").dtype == np.int64
+    for far in (-(2**63), 2**63 - 1, -(10**16)):
+        with pytest.raises(RunError, match="north sent sums"):
+            array_of(Off(sums=np.array([0, far], np.int64)), "sums", (2,), "north")
     with pytest.raises(RunError, match="north sent colours"):
         array_of(Off(sums=np.zeros(3)), "colours", (3,), "north")
 

@@ -229,6 +229,17 @@ def test_without_noise_items_that_nobody_rated_are_unpopular_and_not_absurdly_so
     assert -10 < found.popularity[0] < found.popularity[1:].min()
 
 
+@pytest.mark.parametrize("noise", [0.0, 1.0, 100.0])
+def test_where_one_item_has_all_of_the_ratings_popularity_stays_within_ten_units(noise: float) -> None:
+    counts = np.zeros(ITEMS)
+    counts[3] = 1e4
+    found = with_items(begun(), np.column_stack([counts, 0 * counts]), np.full(2, noise), 1.0, NOBODY)
+    assert found.shares[3] == 1
+    assert np.abs(found.popularity).max() <= 10
+    assert found.popularity.argmax() == 3
+    assert np.isfinite(found.bias).all()
+
+
 def test_counts_alone_are_taken_in_where_nothing_else_is_told() -> None:
     counts = some_counts()
     found = with_counts(begun(), counts, 2.0)

@@ -34,7 +34,7 @@ from cofactor.recipes.item_letters import (
 from cofactor.recipes.item_models import features_of
 from cofactor.recipes.item_sums import SPREAD_LIMIT
 from cofactor.recipes.shared_biases import SharedBiases
-from cofactor.recipes.sums import PlainSum
+from cofactor.recipes.sums import PlainSum, SecureSum
 from tests.recipes.item_parties import (
     BUDGET,
     EMPTY,
@@ -174,6 +174,50 @@ def test_a_sum_has_the_noise_that_was_promised() -> None:
         settled, facts = recipe.settled(facts_of(), BUDGET), facts_of()
         believed = settled.noise_of(what, facts) / settled.grid(what, facts).step
         assert believed**2 == pytest.approx(factor * promised, rel=0.01), "what the coordinator reckons with"
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "users"), [(PlainSum(), (USERS, USERS)), (SecureSum(), (USERS,)), (PlainSum(), (USERS,))]
+)
+def test_a_party_of_many_users_adds_noise_once(aggregate: Any, users: tuple[int, ...]) -> None:
+    recipe, empty = replace(FEW, aggregate=aggregate), rated((EMPTY,) * USERS)
+    facts, what = facts_of(users, split="horizontal"), item_sums_of(3)
+    first = half(recipe, empty, facts=facts)
+    release = next(each for each in first._home.schedule.releases if each.what == what)
+    promised = release.mechanism.noise_size(release.bound) ** 2
+    answers = [
+        half(recipe, empty, facts=facts, random=SecureRandom()).handle(LAST, question()) for _ in range(60)
+    ]
+    # 1,440 draws: their variance is off by a quarter once in 10^10 times.
+    found = np.var(np.concatenate([each.items for each in answers]))
+    assert found == pytest.approx(promised, rel=0.25)
+    settled = recipe.settled(facts, BUDGET)
+    believed = settled.noise_of(what, facts) / settled.grid(what, facts).step
+    assert believed**2 == pytest.approx(len(users) * promised, rel=0.01), "what the coordinator reckons with"
+
+
+EXACTLY = "exactly how many users and ratings each party has, from which rounds and noise follow"
+ABOUT = "about how many ratings a device has, who takes part"
+
+
+@pytest.mark.parametrize(
+    ("users", "split", "public"),
+    [
+        ((1,) * USERS, "on-device", ABOUT),
+        ((USERS,), "on-device", EXACTLY),
+        ((USERS, USERS), "horizontal", EXACTLY),
+    ],
+    ids=["devices", "cohort", "parties"],
+)
+def test_a_guarantee_says_what_is_public_of_devices_and_of_parties(
+    users: tuple[int, ...], split: str, public: str
+) -> None:
+    facts = facts_of(users, split=split)
+    told = " ".join(FEW.settled(facts, BUDGET).promise(facts, BUDGET).does_not_cover)
+    assert [each for each in (EXACTLY, ABOUT) if each in told] == [public]
+    assert "Which items there are" in told
+    assert "who answers in which round: public." in told
+    assert "Item features from a test" in told
 
 
 def test_shares_of_the_budget_are_those_of_the_rounds() -> None:

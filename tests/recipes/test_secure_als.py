@@ -195,6 +195,15 @@ def test_if_the_first_round_is_lost_there_are_as_many_users_as_everybody_knows()
     np.testing.assert_allclose(np.linalg.inv(second.precision), np.linalg.inv(first.precision), atol=0.2)
 
 
+@pytest.mark.parametrize("recipe", [SharedBiases(), SecureALS()])
+def test_tiny_federations_drowned_in_noise_are_trained_all_the_same(recipe: Any) -> None:
+    tiny = Federation.on_device(make(Shape(users=10, items=5, ratings=30, minimum=1), seed=0).ratings)
+    for _ in range(60):
+        run = train(recipe, tiny, budget=replace(BUDGET, epsilon=1.0))
+        model = run.homes["devices"]
+        assert np.isfinite(model.predict_rows(np.arange(10), np.zeros(10, np.int64))).all()
+
+
 # Kept and taken up again.
 
 

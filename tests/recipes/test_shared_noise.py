@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from cofactor.randomness import SecureRandom
 from cofactor.recipes.clipping import EmbeddingClipping, GradientClipping
 from cofactor.recipes.horizontal import HorizontalMF
 from cofactor.recipes.on_device import OnDeviceMF
+from cofactor.recipes.secure_als import SecureALS
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
 from cofactor.recipes.train import train
 from tests.federation.making import BUDGET, ItemSums, horizontal, on_disk, parties, trained
@@ -39,7 +41,9 @@ def test_two_parties_add_all_the_noise_and_a_simulated_sum_of_them_is_verified(t
     assert verify(run.save(tmp_path / "run")).holds
 
 
-def test_device_without_ratings_takes_part_like_any_other() -> None:
+@pytest.mark.parametrize("scale", [Scale(1, 5), None])
+@pytest.mark.parametrize("recipe", [OnDeviceMF(rounds=2, factors=2), SecureALS()])
+def test_device_without_ratings_takes_part_like_any_other(recipe: Any, scale: Scale | None) -> None:
     devices = list(joined("on-device", range(2, 8)).parties)
     nothing = np.zeros(0, np.int64)
     quiet = Ratings.from_rows(
@@ -48,11 +52,11 @@ def test_device_without_ratings_takes_part_like_any_other() -> None:
         np.zeros(0, np.float32),
         user_ids=np.array(["quiet"]),
         item_ids=devices[0].ratings.item_ids,
-        scale=Scale(1, 5),
+        scale=scale,
     )
     devices.append(Party(name="quiet", ratings=quiet))
     federation = Federation.on_device(devices, scale=Scale(1, 5))
-    run = train(OnDeviceMF(rounds=2, factors=2), federation, budget=STRICT)
+    run = train(recipe, federation, budget=STRICT)
     assert run.together is not None
     sizes = {facts.bytes_sent for facts in run.together.parties.values()}
     assert max(sizes) - min(sizes) <= 16 * 3  # names differ in length, and nothing else

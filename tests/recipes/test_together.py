@@ -19,6 +19,8 @@ from cofactor.privacy.ledger import Ledger
 from cofactor.progress import Progress
 from cofactor.randomness import InsecureRandom, SecureRandom
 from cofactor.recipes.hosts import own_random
+from cofactor.recipes.secure_als import SecureALS
+from cofactor.recipes.shared_biases import SharedBiases
 from cofactor.recipes.sums import IdealSum, SecureSum
 from cofactor.recipes.train import train
 from tests.federation.making import (
@@ -207,6 +209,18 @@ def test_mistakes_are_refused_before_any_work(
         trained(recipe, data, budget=budget, folder=tmp_path / "run")
     assert not list(tmp_path.rglob("*.ledger"))
     assert not list(tmp_path.rglob("session.json"))
+
+
+@pytest.mark.parametrize("recipe", [SharedBiases(), SecureALS()])
+def test_features_that_were_not_declared_public_are_refused_before_any_ledger_is_written(
+    recipe: Any, tmp_path: Path
+) -> None:
+    (own,) = on_disk(tmp_path, 1)
+    described = replace(own, features=np.ones((own.ratings.item_count, 2), np.float32))
+    with pytest.raises(ConfigError, match=r"must be declared: Federation\.with_public_items"):
+        train(recipe, Federation.horizontal([described]), budget=BUDGET, folder=tmp_path / "run")
+    assert not list(tmp_path.rglob("*.ledger"))
+    assert not (tmp_path / "run").exists()
 
 
 def test_party_without_ratings_is_named() -> None:

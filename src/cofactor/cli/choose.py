@@ -36,8 +36,10 @@ RECIPES = (
     "alone",
     "pooled",
 )
+PLANNED = tuple(each for each in RECIPES if each not in ("objective-perturbation", "alone", "pooled"))
+"""Those that release something with noise for which an epsilon can be proved."""
 PROPOSED = (1.0, 2.0, 4.0, 8.0)
-_PUBLISHED = "vertical-mf, horizontal-mf or on-device-mf"
+_PUBLISHED = "vertical-mf, horizontal-mf, on-device-mf, projected-mf or central-dpsgd"
 
 
 def classes() -> dict[str, Any]:
@@ -229,7 +231,8 @@ def with_numbers(settings: Any, numbers: Mapping[str, int]) -> Any:
         if name not in known:
             raise ConfigError(
                 f"{type(settings).__name__} has no {name}.{did_you_mean(name, known)} It has "
-                f"{', '.join(known)}."
+                f"{', '.join(known)}. Leave out --{name.replace('_', '-')}; what has no option is said in a "
+                "file (train --config)."
             )
     return replace(settings, **numbers)
 

@@ -41,11 +41,17 @@ Sum = Annotated[
 ]
 Dropout = Annotated[
     float | None,
-    typer.Option(help="With a secure sum: the largest part of the parties that may drop out of a round."),
+    typer.Option(
+        help="With a secure sum: the largest part of the parties that may drop out of a round; the recipe's "
+        "usual, if left out."
+    ),
 ]
 Colluding = Annotated[
     float | None,
-    typer.Option(help="With a secure sum: the part of the parties that may tell the coordinator all."),
+    typer.Option(
+        help="With a secure sum: the part of the parties that may tell the coordinator all; the recipe's "
+        "usual, if left out."
+    ),
 ]
 Parties = Annotated[
     int | None, typer.Option(help="Deal one file out to so many make-believe parties: a simulation.")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from cofactor.cli import options
+from cofactor.cli import choose, options
 from cofactor.cli.settings import RecipeWish, options_of
 from cofactor.cli.sums import SumNeeds, with_sum
 from cofactor.cli.text import RED, print_json, print_line
@@ -41,10 +41,7 @@ def plan(
     rounds: Annotated[int | None, typer.Option(help="How many rounds; a recipe chooses them itself.")] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(
-            help="Plan a recipe at its defaults: vertical-taste, vertical-mf, horizontal-mf, on-device-mf, "
-            "local-reports or dp-sgld."
-        ),
+        typer.Option(help=f"Plan a recipe at its defaults: {', '.join(choose.PLANNED)}."),
     ] = None,
     sum_: options.Sum = None,
     dropout: options.Dropout = None,
@@ -71,7 +68,7 @@ def plan(
     numbers: Annotated[
         int | None, typer.Option(help="How many numbers a message holds; 1 if left out.")
     ] = None,
-    parties: Annotated[int, typer.Option(help="How many parties.")] = 1,
+    parties: Annotated[int, typer.Option(help="How many parties; left out for devices.")] = 1,
     shared_users: Annotated[
         bool, typer.Option("--shared-users", help="Parties hold parts of the same users (vertical).")
     ] = False,
@@ -122,7 +119,7 @@ def plan(
     one_of(MECHANISMS, mechanism=mechanism)
     one_of(UNITS, unit=unit)
     if rounds is None:
-        raise ConfigError("name --rounds, or a recipe that chooses them: --recipe horizontal-mf.")
+        raise ConfigError("name --rounds, or a recipe that chooses them: --recipe secure-als.")
     about: dict[str, Any] = {"unit": cast(Unit, unit), "adjacency": cast(Adjacency, adjacency)}
     noise = _noise(mechanism, noise_multiplier, theta)
     if epsilon is None and noise is None:
@@ -181,16 +178,10 @@ def _check_nothing_by_hand(context: typer.Context) -> None:
 
 def _recipe(wish: RecipeWish) -> Any:
     """Return the recipe that was asked for, at its defaults but for what was said."""
-    from cofactor.cli.choose import able_to_sum, classes, with_numbers
-
-    known = {
-        each: kind
-        for each, kind in classes().items()
-        if hasattr(kind, "participant") and not hasattr(kind, "not_private")
-    }
     assert wish.recipe is not None
-    one_of(tuple(known), recipe=wish.recipe)
-    return with_sum(with_numbers(known[wish.recipe](), wish.numbers), wish, able_to_sum())
+    one_of(choose.PLANNED, recipe=wish.recipe)
+    recipe = choose.with_numbers(choose.classes()[wish.recipe](), wish.numbers)
+    return with_sum(recipe, wish, choose.able_to_sum())
 
 
 def _of_recipe(
@@ -221,6 +212,7 @@ def _needs(recipe: Any, users: int | None, parties: int) -> SumNeeds | None:
         count,
         who="devices" if on_device else "parties",
         shared=(getattr(recipe, "local_steps", None) or 1) == 1,
+        coins=hasattr(recipe, "trials"),
     )
 
 

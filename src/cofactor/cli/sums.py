@@ -78,8 +78,13 @@ class SumNeeds:
     """What must be so, and how far it is seen to; nothing if no noise is shared."""
 
     @classmethod
-    def of(cls, aggregate: Any, parties: int, *, who: str, shared: bool) -> "SumNeeds | None":
-        """Reckon it for so many parties, that share noise or not; None where every answer is seen."""
+    def of(
+        cls, aggregate: Any, parties: int, *, who: str, shared: bool, coins: bool = False
+    ) -> "SumNeeds | None":
+        """Reckon it for so many parties, that share noise or not; None where every answer is seen.
+
+        Of noise that is made of `coins`, which all parties toss, nothing is taken off again.
+        """
         from cofactor.crypto.sum_wire import overhead
         from cofactor.recipes.sums import IdealSum, own_share
 
@@ -87,6 +92,7 @@ class SumNeeds:
         if layers is None:
             return None
         needed = aggregate.assumptions(parties) if shared else ()
+        share = 1 / (layers.fewest - layers.colluding) if coins else own_share(aggregate, parties)
         return cls(
             kind=type(aggregate).__name__,
             who=who,
@@ -96,7 +102,7 @@ class SumNeeds:
             simulated=isinstance(aggregate, IdealSum),
             neighbours=None if near is None else near.chosen,
             key_bytes=None if near is None else overhead(near, len(layers.grid) - 1),
-            noise=parties * own_share(aggregate, parties) if shared else None,
+            noise=parties * share if shared else None,
             assumptions=tuple(f"{each.what} ({each.met})" for each in needed),
         )
 

@@ -69,7 +69,10 @@ def train(
         typer.Option(help="Pooled: sgd, als, bayes or implicit; chosen from the data if left out."),
     ] = None,
     factors: Annotated[int | None, typer.Option(help="Length of each vector.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="How often the parties exchange messages.")] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="How often the parties exchange messages; secure-als and shared-biases choose it."),
+    ] = None,
     local_steps: Annotated[int | None, typer.Option(help="Steps of a party between two rounds.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Pooled: passes over the ratings.")] = None,
     public_items: options.PublicItems = None,

@@ -21,8 +21,11 @@ _MEAN_OF_USERS = 0.5
 """How far the mean of a user lies from that of all users."""
 _CLEAR_SLOPE = 0.01
 """How much higher items are rated, for one unit of popularity, where that surely means something."""
-_HARDLY, _LEAST_BIAS_SPREAD = 0.1, 0.02
-"""Items hardly differ if their biases have less than this part of the usual variance."""
+_SURE = 3.0
+"""How many times as large as its noise a count is that can be relied on."""
+_DOUBT_OF_USUAL, _HARDLY, _LEAST_BIAS_SPREAD = 0.5, 0.15, 0.02
+"""How far the variance of biases may lie from the usual one, as a part of it; up to which part of it items
+hardly differ; and their least deviation."""
 _EXPECTED_BIAS = 0.5
 """How large biases are, before anything is known of them."""
 _SHIFT, _ON_FEATURES, _ON_POPULARITY, _ON_SQUARE = 0.05, 0.1, 0.1, 0.02
@@ -110,8 +113,8 @@ def _with_first_biases(
         slopes = spread @ (weighted @ told)
         expected = known @ slopes
         left, noisy = told - seen * expected, variance + uncertain**2 * (expected**2 + own)
-        most = _most_spread(left, seen, noisy, own)
-        own = most if most < _HARDLY * own else own
+        sure = seen > _SURE * uncertain
+        own = _own_variance(left[sure], seen[sure], variance[sure], own)
     begun = replace(beliefs, bias=expected, variance=np.full(len(told), own))
     found = _shrunk(_with_popular_tastes(begun, float(slopes[1 + width])), left, seen, noisy)
     # What an item's own sums leave open is as uncertain as the regression is there.
@@ -126,15 +129,19 @@ def _with_popular_tastes(beliefs: Beliefs, slope: float) -> Beliefs:
     return replace(beliefs, covariance=covariance)
 
 
-def _most_spread(left: Reals, seen: Reals, noise: Reals, usual: float) -> float:
-    """Return the largest variance of items' own biases that what is left of their sums is compatible with.
+def _own_variance(left: Reals, seen: Reals, noise: Reals, usual: float) -> float:
+    """Return the variance of items' own biases: the usual one, unless their sums say that they hardly differ.
 
-    By moments, weighted by how much each item tells, and one and a half standard errors above.
+    By moments, weighted by how much each item tells. These are items of which it is sure how often they were
+    seen: others seem to differ less than they do.
     """
     weights = 1 / (noise + seen**2 * usual) ** 2
-    told = float(weights @ seen**4) + TINY
-    moment = float(weights @ (seen**2 * (left**2 - noise))) / told
-    return max(moment + 1.5 * math.sqrt(2 / told), _LEAST_BIAS_SPREAD**2)
+    told = float(weights @ seen**4)
+    moment = float(weights @ (seen**2 * (left**2 - noise)))
+    # Moments as if so many items had been seen before that differ as usual.
+    before = 2 / (_DOUBT_OF_USUAL * usual) ** 2
+    found = (moment + before * usual) / (told + before)
+    return max(found, _LEAST_BIAS_SPREAD**2) if found < _HARDLY * usual else usual
 
 
 def _with_biases(beliefs: Beliefs, told: Reals, seen: Reals, uncertain: Reals, variance: Reals) -> Beliefs:

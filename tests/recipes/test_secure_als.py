@@ -201,7 +201,7 @@ def test_tiny_federations_drowned_in_noise_are_trained_all_the_same(recipe: Any)
     for _ in range(60):
         run = train(recipe, tiny, budget=replace(BUDGET, epsilon=1.0))
         model = run.homes["devices"]
-        assert np.isfinite(model.predict_rows(np.arange(10), np.zeros(10, np.int64))).all()
+        assert np.isfinite(model.predict_rows(np.arange(10, dtype=np.int32), np.zeros(10, np.int32))).all()
 
 
 # Kept and taken up again.

@@ -104,7 +104,7 @@ def _with_first_biases(
     known = np.column_stack([np.ones(len(told)), beliefs.features, popularity, popularity**2 - 1])
     each = _ON_FEATURES * min(1.0, _MANY_FEATURES / max(width, 1))
     prior = np.array([_SHIFT, *[each] * width, _ON_POPULARITY * certain, _ON_SQUARE * certain])
-    own = (_BIAS_SPREAD if width else _BIAS_SPREAD_UNKNOWN) ** 2
+    own = usual = (_BIAS_SPREAD if width else _BIAS_SPREAD_UNKNOWN) ** 2
     # Twice: what the first regression leaves open says whether items differ as much as they usually do.
     for _ in range(2):
         precision = 1 / (variance + (uncertain * _EXPECTED_BIAS) ** 2 + seen**2 * own)
@@ -114,7 +114,7 @@ def _with_first_biases(
         expected = known @ slopes
         left, noisy = told - seen * expected, variance + uncertain**2 * (expected**2 + own)
         sure = seen > _SURE * uncertain
-        own = _own_variance(left[sure], seen[sure], variance[sure], own)
+        own = _own_variance(left[sure], seen[sure], variance[sure], usual)
     begun = replace(beliefs, bias=expected, variance=np.full(len(told), own))
     found = _shrunk(_with_popular_tastes(begun, float(slopes[1 + width])), left, seen, noisy)
     # What an item's own sums leave open is as uncertain as the regression is there.

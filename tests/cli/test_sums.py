@@ -188,8 +188,7 @@ def test_plan_says_what_a_secure_sum_needs_and_costs(cofactor: Command) -> None:
         "item vectors: Skellam, noise_multiplier",
         "SecureSum of 40 parties: 32 must answer in every round, or its sum is not opened",
         "4 of them may collude, so that the sum of all has 1.11 times the variance of noise that is needed",
-        "each shares keys with 39 others, about 44.6 kB both ways in each round besides the traffic above, "
-        "which counts 32 bits for each number",
+        "each shares keys with 39 others, about 44.6 kB both ways in each round besides the traffic above",
         "also against a coordinator that lies",
         "every party knows the public keys of the others beforehand",
     ):

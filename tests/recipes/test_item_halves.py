@@ -22,7 +22,10 @@ from cofactor.privacy.sensitivity import assert_bounded
 from cofactor.randomness import SecureRandom
 from cofactor.recipes.device_steps import left_in
 from cofactor.recipes.item_letters import (
+    GAIN_SUM,
     USER_SUMS,
+    GainAsked,
+    GainSum,
     ItemAndSpreadSums,
     ItemsFinal,
     ItemSums,
@@ -38,12 +41,14 @@ from cofactor.recipes.sums import PlainSum, SecureSum
 from tests.recipes.item_parties import (
     BUDGET,
     EMPTY,
+    FACTORS,
     FEATURES,
     FEW,
     LAST,
     ROUNDS,
     WIDTH,
     Row,
+    arrays,
     drawn,
     facts_of,
     farewell,
@@ -83,6 +88,7 @@ RELEASES: dict[str, tuple[str, int, Any]] = {
     "items, first": (item_sums_of(1), 2, question(2)),
     "items, with tastes": (item_sums_of(3), LAST, question()),
     "spread": (spread_sums_of(3), LAST, far_question()),
+    "gain": (GAIN_SUM, LAST + 1, GainAsked(**arrays(ITEMS, FEATURES, FACTORS, 5))),
 }
 
 
@@ -95,11 +101,12 @@ def test_a_user_changes_a_release_by_no_more_than_what_is_charged(
     recipe = replace(FEW, reduction=reduction)
     # What items of one row tell may cancel: nobody is then as long as the bound.
     worst = Neighbours(units=(LOUD, *some(1)[1:]), which=0, other=EMPTY)
+    known = what in (USER_SUMS, spread_sums_of(3)) or (reduction == 1 and what != GAIN_SUM)
     assert_bounded(
         lambda units: noise_free(recipe, units, round, asked)[what],
         bound_of(recipe, what),
         DATASETS,
-        worst_case=worst if reduction == 1 or what in (USER_SUMS, spread_sums_of(3)) else None,
+        worst_case=worst if known else None,
         pairs=12,
         climbs=12,
     )
@@ -137,6 +144,7 @@ def test_who_only_chose_changes_a_release_by_no_more_than_what_is_charged(
         return dict(seen)[item_sums_of(1)]
 
     worst = Neighbours(units=(LOUD, *some(1)[1:]), which=0, other=EMPTY)
+    known = what in (USER_SUMS, spread_sums_of(3)) or (reduction == 1 and what != GAIN_SUM)
     bound = bound_of(recipe, item_sums_of(1), facts)
     assert_bounded(release, bound, DATASETS, worst_case=worst, pairs=12, climbs=12)
     assert release((LOUD,) * USERS).value.shape == (ITEMS, 1)
@@ -147,7 +155,7 @@ def test_noise_covers_every_number_whoever_contributed(split: str) -> None:
     # One horizontal party adds all of the noise; devices of a cohort their shares of it.
     def release(units: tuple[Row, ...]) -> NDArray[np.int64]:
         found = []
-        for round, asked in ((1, UsersAsked()), (LAST, question())):
+        for round, asked in ((1, UsersAsked()), (LAST, question()), RELEASES["gain"][1:]):
             recipe = half(FEW, rated(units), facts=facts_of(split=split), round=round, random=SecureRandom())
             found += [array.ravel() for array in recipe.handle(round, asked).arrays.values()]
         return np.concatenate(found)
@@ -155,7 +163,7 @@ def test_noise_covers_every_number_whoever_contributed(split: str) -> None:
     # Numbers have noise of hundreds of steps: that one of them never moves in 5 runs has a chance below 1e-8.
     small = Datasets(draw=drawn, count=2, empty=EMPTY)
     coverage = assert_noise_covers(lambda units: release((*units, EMPTY, EMPTY)), "empty", small, runs=5)
-    assert coverage.coordinates == 2 + 4 * ITEMS + WIDTH * (WIDTH + 1) // 2
+    assert coverage.coordinates == 2 + 4 * ITEMS + WIDTH * (WIDTH + 1) // 2 + 1
 
 
 def test_a_sum_has_the_noise_that_was_promised() -> None:
@@ -233,12 +241,13 @@ def test_shares_of_the_budget_are_those_of_the_rounds() -> None:
             item_sums_of(3): 0.4,
             spread_sums_of(2): 0.05,
             spread_sums_of(3): 0.02,
+            GAIN_SUM: 0.02,
         }
     )
-    assert [each.count(schedule.rounds) for each in schedule.releases] == [1] * 6
+    assert [each.count(schedule.rounds) for each in schedule.releases] == [1] * 7
     assert {each.slack for each in schedule.releases} == {OVERFLOW}
     assert {each.bound.unit for each in schedule.releases} == {"user"}
-    assert schedule.releases[-1].bound.size * settled.grid(spread_sums_of(3), facts).step == pytest.approx(
+    assert schedule.releases[-2].bound.size * settled.grid(spread_sums_of(3), facts).step == pytest.approx(
         SPREAD_LIMIT, rel=0.02
     )
 
@@ -284,12 +293,42 @@ def test_no_release_is_made_twice_whatever_round_it_is_asked_in() -> None:
     assert entries(participant) == [f"{USER_SUMS}, round 1", f"{item_sums_of(1)}, round 2"]
 
 
-def test_a_last_message_that_comes_as_a_question_is_answered_like_any_question() -> None:
-    # It holds all that a question does; what leaves is planned, bounded and charged all the same.
+def test_a_last_message_that_comes_as_a_question_is_refused_and_costs_nothing() -> None:
     participant = half(FEW, rated(some(0)), round=2)
     first = question(2)
-    participant.handle(2, farewell(factors=first.factors, covariance=first.covariance))
-    assert entries(participant) == [f"{item_sums_of(1)}, round 2"]
+    with pytest.raises(RunError, match="did not expect ItemsFinal"):
+        participant.handle(2, farewell(factors=first.factors, covariance=first.covariance))
+    assert entries(participant) == []
+
+
+def test_users_tell_whether_they_predict_better_than_by_themselves() -> None:
+    # They rate every second item 5 and the others 1: who knows that predicts well, who believes the opposite
+    # does not.
+    row: Row = tuple(SCALE.high if k % 2 else SCALE.low for k in range(ITEMS))
+    true = np.where(np.arange(ITEMS) % 2, 1.5, -1.5)
+    asked = arrays(ITEMS, FEATURES, FACTORS, 5)
+    told = [
+        noise_free(FEW, (row,) * USERS, LAST + 1, GainAsked(**asked | {"bias": bias}))[GAIN_SUM].value[0]
+        for bias in (true, -true)
+    ]
+    most = USERS * bound_of(FEW, GAIN_SUM).size
+    assert told[0] > 0.5 * most
+    assert told[1] < -0.5 * most
+
+
+@pytest.mark.parametrize(("gain", "helps"), [(-1.0, False), (-0.4, True), (2.0, True)])
+def test_what_did_not_help_is_forgotten_in_the_end_and_counts_are_kept(gain: float, helps: bool) -> None:
+    facts = facts_of()
+    settled = FEW.settled(facts, BUDGET)
+    coordinator = coordinated(settled, facts)
+    noise = settled.noise_of(GAIN_SUM, facts)
+    steps = round(gain * noise / settled.grid(GAIN_SUM, facts).step)
+    coordinator.take(LAST + 1, {SUM: GainSum(gain=np.array([steps]))})
+    last = coordinator.last()
+    assert bool(last.bias.any()) is helps
+    assert last.factors.shape == (ITEMS, FACTORS)
+    assert last.counts[:, 0].any()
+    assert bool(np.ptp(coordinator.published().item_bias)) is helps
 
 
 @pytest.mark.parametrize("budget", [None, BUDGET])

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 NEW = "new user"
 HOW_CHOSEN = (
     "In order of the score: how likely she is to choose the item (how many did, and what kinds of items she "
-    "has rated), plus a part for the predicted rating. By the rating alone, what few have seen comes first."
+    "has rated)"
 )
+AND_RATED = ", plus a part for the predicted rating. By the rating alone, what few have seen comes first."
 
 
 def recommend(
@@ -127,8 +128,9 @@ def _tell(lists: Mapping["Id", list["Recommendation"]], *, as_json: bool, chosen
         return
     for user, items in lists.items():
         _print("for the new user" if user == NEW else f"for user {user}", items, chosen=chosen)
-    if chosen and any(lists.values()):
-        print_line(HOW_CHOSEN)
+    shown = [best for items in lists.values() for best in items]
+    if chosen and shown:
+        print_line(HOW_CHOSEN + ("." if shown[0].rating is None else AND_RATED))
 
 
 def _print(title: str, items: list["Recommendation"], *, chosen: bool) -> None:

@@ -124,8 +124,7 @@ class SumNeeds:
             choosers = " that it chooses, and with about as many that choose it" if few else ""
             parts.append(
                 f"each shares keys with {others}{choosers}, about "
-                f"{readable(self.key_bytes)} both ways in each round "
-                "besides the traffic above, which counts 32 bits for each number"
+                f"{readable(self.key_bytes)} both ways in each round besides the traffic above"
             )
         found = ["; ".join(parts), *(f"it rests on this: {each}" for each in self.assumptions)]
         if self.simulated and self.noise is not None:

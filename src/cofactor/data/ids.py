@@ -17,6 +17,8 @@ def find_row(rows: dict[Id, int], wanted: Id, side: str) -> int:
     for same in _spellings(wanted):
         if same in rows:
             return rows[same]
+    if not rows:
+        raise UnknownId(f"there is no {side} {wanted!r}: there are no {side}s here.")
     some = ", ".join(str(known) for known in list(rows)[:3])
     hint = did_you_mean(wanted, rows) if len(rows) <= 100_000 else ""
     raise UnknownId(f"there is no {side} {wanted!r}.{hint} There are {len(rows):,} {side}s, such as {some}.")

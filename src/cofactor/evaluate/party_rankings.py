@@ -5,7 +5,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from cofactor.data.grouping import Values
-from cofactor.evaluate.ranking import Ranking, ranking_of_lists, released_popularity, top_lists
+from cofactor.evaluate.ranking import (
+    Ranking,
+    default_threshold,
+    ranking_of_lists,
+    released_popularity,
+    top_lists,
+)
 from cofactor.factors.baselines import Popularity
 from cofactor.factors.model import Factors
 from cofactor.federation.federation import Federation
@@ -19,9 +25,15 @@ def party_rankings(
 ) -> dict[str, Ranking]:
     """Measure the parties' own models where they know how items are chosen; otherwise nothing.
 
+    Nothing, too, where no rating that was held back is high enough for an item to be worth showing.
+
     Popularity stands beside them: it is not private, and hard to beat.
     """
     if train.kind == "vertical" or any(model.choice is None for model in homes.values()):
+        return {}
+    held_back = test.pooled()
+    least = default_threshold(held_back)
+    if least is not None and not (held_back.values >= least).any():
         return {}
     popular = Popularity().fit(train.pooled())
     shown = {
@@ -29,6 +41,8 @@ def party_rankings(
         COUNTS: {name: released_popularity(model) for name, model in homes.items()},
         own: homes,
     }
+    if not any(np.ptp(model.item_bias) for model in shown[COUNTS].values()):
+        del shown[COUNTS]  # Nothing was asked about items, so that none comes before another.
     k = min(k, train.facts.item_count)
     return {name: _ranking(models, train, test, k, seed) for name, models in shown.items()}
 

@@ -28,7 +28,7 @@ class Plan:
     by_round: tuple[tuple[int, float], ...]
     """Rounds, and epsilon after each of them; a dozen of them if there are many."""
     bytes_per_round: int
-    """What one party sends in a round; it receives as much."""
+    """What one party sends in the round in which it sends most; about as much is counted for the way back."""
     signal_to_noise: tuple[float | None, ...]
     """For each release, over all rounds together, the signal divided by the noise at best: if all users
     pulled the same way all the time."""
@@ -84,7 +84,7 @@ class Plan:
             *(f"{release.what}: {_noise(release)}" for release in self.schedule.releases),
             *(_signal(*pair) for pair in zip(self.schedule.releases, self.signal_to_noise, strict=True)),
             f"epsilon by round: {rounds}",
-            f"traffic: {_readable(self.bytes_per_round)} up and down for each party and round, "
+            f"traffic: {_readable(self.bytes_per_round)} up and down for each party in its largest round, "
             f"{_readable(self.total_bytes)} in all",
             f"assuming that no {self.budget.unit} is at two parties" if _apart(self.schedule) else "",
             *(f"warning: {text}" for text in self.warnings),
@@ -107,7 +107,7 @@ def plan(schedule: Schedule, budget: Budget, *, keep_noise: bool = False) -> Pla
         budget=budget,
         spent=total,
         by_round=by_round,
-        bytes_per_round=math.ceil(sum(_size(release) for release in settled.releases)),
+        bytes_per_round=_largest_round(settled),
         signal_to_noise=signal,
         warnings=(*_budget_warnings(settled, budget, total), *_crowd_warnings(settled, signal)),
     )
@@ -123,6 +123,16 @@ def needed(schedule: Schedule, *, delta: float, unit: Unit, adjacency: Adjacency
 
 def _size(release: Release) -> float:
     return release.dimension * release.bytes_per_number
+
+
+def _largest_round(schedule: Schedule) -> int:
+    """Return the bytes of the round in which a party sends most."""
+    rounds = range(1, schedule.rounds + 1)
+    sizes = (
+        sum(_size(each) for each in schedule.releases if each.count(number) > each.count(number - 1))
+        for number in rounds
+    )
+    return math.ceil(max(sizes))
 
 
 def _check_drawable(release: Release) -> None:

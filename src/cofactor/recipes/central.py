@@ -120,12 +120,14 @@ class CentralDPSGD:
         chosen, half = self.chosen(), (facts.scale.high - facts.scale.low) / 2
         share = self._share_of_steps / chosen.rounds
         numbers = facts.item_count * chosen.factors
-        releases = [_release(SLOPES, self.limit, share, unit, numbers, chosen.rounds)]
+        # The mean comes first, then counts, then all steps.
+        before = (self.centre is None) + bool(self.weight_power)
+        releases = [_release(SLOPES, self.limit, share, unit, numbers, chosen.rounds, 1 + before)]
         if self.centre is None:
-            releases += [_release(MEAN, half, self.mean_share, unit, 1, 1)]
+            releases += [_release(MEAN, half, self.mean_share, unit, 1, 1, 1)]
         if self.weight_power:
-            releases += [_release(COUNTS, COUNT_LIMIT, self.count_share, unit, facts.item_count, 1)]
-        return Schedule(releases=tuple(releases), rounds=chosen.rounds, users=facts.user_count)
+            releases += [_release(COUNTS, COUNT_LIMIT, self.count_share, unit, facts.item_count, 1, before)]
+        return Schedule(releases=tuple(releases), rounds=before + chosen.rounds, users=facts.user_count)
 
     def participant(self, home: Home) -> CentralParticipant:
         """Return the half of the party that holds all ratings."""
@@ -193,7 +195,9 @@ class CentralDPSGD:
             raise ConfigError(f"centre {self.centre:g} does not lie on the scale, {facts.scale}.")
 
 
-def _release(what: str, size: float, share: float, unit: Unit, dimension: int, rounds: int) -> Release:
+def _release(
+    what: str, size: float, share: float, unit: Unit, dimension: int, rounds: int, first: int
+) -> Release:
     """Return a release that has so large a share of the budget, each time."""
     return Release(
         what=what,
@@ -201,4 +205,5 @@ def _release(what: str, size: float, share: float, unit: Unit, dimension: int, r
         bound=Bound(size=size, norm="l2", unit=unit),
         dimension=dimension,
         rounds=rounds,
+        first=first,
     )

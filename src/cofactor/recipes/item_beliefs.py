@@ -50,6 +50,8 @@ class Beliefs:
     """How precise they are, noise of the sums alone counted."""
     seen: int = 0
     """Rounds of sums about items that went in."""
+    helps: bool = True
+    """Whether users predict better with it than by themselves, as far as they have said."""
 
     @classmethod
     def beginning(cls, features: Reals, users: int) -> "Beliefs":

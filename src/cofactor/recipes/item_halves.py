@@ -22,7 +22,10 @@ from cofactor.recipes.home_fit import fit_best
 from cofactor.recipes.item_beliefs import Beliefs
 from cofactor.recipes.item_factors import Told, told_of, with_factors_begun
 from cofactor.recipes.item_letters import (
+    GAIN_SUM,
     USER_SUMS,
+    GainAsked,
+    GainSum,
     ItemAndSpreadSums,
     ItemsFinal,
     ItemsKnown,
@@ -31,11 +34,12 @@ from cofactor.recipes.item_letters import (
     UserSums,
     item_sums_of,
     spread_sums_of,
+    without_items,
 )
 from cofactor.recipes.item_models import Units, choice_of, choosing_model, features_of, model_of
 from cofactor.recipes.item_rounds import item_columns
-from cofactor.recipes.item_sums import Known, summed, told_in
-from cofactor.recipes.item_updates import with_counts, with_items, with_spread, with_users
+from cofactor.recipes.item_sums import Known, gains, summed, told_in
+from cofactor.recipes.item_updates import with_counts, with_gain, with_items, with_spread, with_users
 from cofactor.recipes.projected_steps import Sketch
 from cofactor.recipes.summing_mode import into_sum, only_sums
 
@@ -61,8 +65,10 @@ class ItemParticipant:
         ratings = self._ratings.keep(np.repeat(left, self._ratings.sizes))
         if isinstance(message, UsersAsked):
             return UserSums(sums=self._out(USER_SUMS, self._users(ratings), left))
-        if isinstance(message, ItemsKnown) and 2 <= round <= 1 + len(self._recipe.steps):
+        if type(message) is ItemsKnown and 2 <= round <= 1 + len(self._recipe.steps):
             return self._items(round - 2, message, ratings, left)
+        if isinstance(message, GainAsked) and round == self._recipe.gain_round:
+            return GainSum(gain=self._out(GAIN_SUM, self._gain(message, ratings), left))
         raise RunError(f"{self._home.party.name}: did not expect {type(message).__name__} here.")
 
     def finish(self, message: Message) -> Factors:
@@ -103,6 +109,12 @@ class ItemParticipant:
         grid = self._recipe.grid(USER_SUMS, self._home.facts)
         return grid.total(rows, limit=math.sqrt(2), random=self._home.door.random, unit="user")
 
+    def _gain(self, message: GainAsked, ratings: Grouped) -> Bounded:
+        recipe, factors = self._recipe, self._recipe.factor_count
+        known = Known.of(message, self._features, factors)
+        alone = Known.of(without_items(message), self._features, factors)
+        return gains(ratings, known, alone, recipe.grid(GAIN_SUM, self._home.facts), self._home.door.random)
+
     def _items(self, step: int, message: Message, ratings: Grouped, left: NDArray[np.bool_]) -> Message:
         recipe, facts = self._recipe, self._home.facts
         plan, what = recipe.steps[step], item_sums_of(step + 1)
@@ -140,13 +152,15 @@ class ItemCoordinator:
 
     @property
     def rounds(self) -> int:
-        """One about users, the others about items."""
-        return 1 + len(self._recipe.steps)
+        """One about users, the others about items, and one that asks whether it helped."""
+        return self._recipe.gain_round or 1 + len(self._recipe.steps)
 
     def ask(self, round: int) -> Message:
         """Ask about users, then about items."""
         if round == 1:
             return UsersAsked()
+        if round == self._recipe.gain_round:
+            return GainAsked(**self._known(told_of(self._beliefs, 0)))
         self._begin_factors(round)
         return ItemsKnown(**self._known(self._told(round)))
 
@@ -161,6 +175,10 @@ class ItemCoordinator:
         if round == 1:
             sums, noise = self._total(replies, USER_SUMS, "sums", (2,))
             self._beliefs = with_users(self._beliefs, sums, noise, self._facts.user_count)
+            return
+        if round == self._recipe.gain_round:
+            gain, noise = self._total(replies, GAIN_SUM, "gain", (1,))
+            self._beliefs = with_gain(self._beliefs, float(gain[0]), noise)
             return
         step = self._recipe.steps[round - 2]
         told = self._told(round)
@@ -182,7 +200,8 @@ class ItemCoordinator:
         """Return all that is known."""
         beliefs = self._beliefs
         counts = np.column_stack([beliefs.counts, np.sqrt(beliefs.count_variance)])
-        return ItemsFinal(**self._known(told_of(beliefs, 0)), counts=counts)
+        known = ItemsFinal(**self._known(told_of(beliefs, 0)), counts=counts)
+        return known if beliefs.helps else without_items(known)
 
     def published(self) -> Factors:
         """Return a model of items; users who bring their own ratings can be folded in."""

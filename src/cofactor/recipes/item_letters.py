@@ -1,6 +1,6 @@
 """The messages of `SharedBiases` and `SecureALS`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from cofactor.federation.messages import Message
 Array = NDArray[Any]
 Integers = NDArray[np.int64]
 
-USER_SUMS = "number of users and their mean"
-"""The first release, as ledgers and plans name it."""
+USER_SUMS, GAIN_SUM = "number of users and their mean", "whether it helped"
+"""The first release and the last, as ledgers and plans name them."""
 
 
 def item_sums_of(round: int) -> str:
@@ -69,6 +69,18 @@ class ItemsFinal(ItemsKnown):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class GainAsked(ItemsKnown):
+    """The same, and the question whether users predict better with it than by themselves."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GainSum(Message):
+    """By how much, over all users, in whole grains: one number."""
+
+    gain: Integers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ItemSums(Message):
     """Sums over users for each item, in whole grains: counts, residuals, and residuals times tastes."""
 
@@ -81,3 +93,9 @@ class ItemAndSpreadSums(Message):
 
     items: Integers
     spread: Integers
+
+
+def without_items(known: ItemsKnown) -> ItemsKnown:
+    """Return a message that tells nothing of single items: with it, users are by themselves."""
+    names = ("bias", "variance", "learned", "factors")
+    return replace(known, **{name: np.zeros_like(getattr(known, name)) for name in names})

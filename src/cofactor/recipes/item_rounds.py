@@ -59,8 +59,10 @@ def item_columns(round: ItemRound, facts: Facts) -> int:
 
 def check_rounds(rounds: Sequence[ItemRound]) -> None:
     """Refuse rounds that cannot follow each other."""
-    if not all(isinstance(each, ItemRound) for each in rounds):
-        raise ConfigError("item_rounds are ItemRound(share=..., count_weight=...), one behind the other.")
+    if not isinstance(rounds, tuple) or not all(isinstance(each, ItemRound) for each in rounds):
+        raise ConfigError(
+            "item_rounds are ItemRound(share=..., count_weight=...), one behind the other in a tuple."
+        )
     told = [each.factors for each in rounds]
     begun = next((at for at, factors in enumerate(told) if factors), len(told))
     if (begun == 0 and told) or len(set(told[begun:])) > 1:

@@ -25,9 +25,13 @@ from cofactor.recipes.projected_steps import Sketch
 
 Reals = NDArray[np.float64]
 
+GAIN_LIMIT = 1.0
+"""How much better or worse a user may say that predictions have become."""
 SPREAD_LIMIT = 8.0
 """How far a user's taste may spread beyond what was thought, as a Frobenius norm."""
 _LARGEST_COLUMN, _LARGEST_BIAS, _LARGEST_VARIANCE = 30.0, 10.0, 10.0
+_WIDTH = 4.0
+"""Of the scale: no rating is missed by more."""
 _USERS = 2048
 """Users that are worked on at once."""
 
@@ -156,6 +160,21 @@ def summed(
         return Summed(stated(table, limit=most, unit="user"), None)
     limit = spread.whole_limit(SPREAD_LIMIT, spreads.size)
     return Summed(stated(table, limit=most, unit="user"), stated(spreads, limit=limit, unit="user"))
+
+
+def gains(ratings: Grouped, known: Known, alone: Known, grid: FixedPoint, random: Random) -> Bounded:
+    """Add up by how much users predict their ratings better with what is known of items than without.
+
+    Each rating is predicted from the user's other ratings; what is known of items has the user's own message
+    in it, so that gains are a little too large. What a user tells is at most 1, or -1.
+    """
+    total = np.zeros(1, np.int64)
+    for part in _parts(ratings):
+        errors = [np.square(np.clip(each.fit(part).residuals, -_WIDTH, _WIDTH)) for each in (alone, known)]
+        better = np.bincount(part.members(), errors[0] - errors[1], minlength=len(part.sizes))
+        rows = np.where(np.isfinite(better), better, 0.0) / np.sqrt(np.maximum(part.sizes, 1))
+        total += grid.total(rows[:, None], limit=GAIN_LIMIT, random=random, unit="user").value
+    return stated(total, limit=grid.whole_limit(GAIN_LIMIT, 1), unit="user")
 
 
 def _parts(ratings: Grouped) -> Iterator[Grouped]:

@@ -32,6 +32,8 @@ _SHIFT, _ON_FEATURES, _ON_POPULARITY, _ON_SQUARE = 0.05, 0.1, 0.1, 0.02
 """Prior variances in the regression of biases: constant, each public feature, log popularity, its square."""
 _MANY_FEATURES = 30
 """With more features each of them tells less."""
+_OPEN = 0.5
+"""Up to how many deviations of its noise a loss is none."""
 _LEAST_SPREAD = 0.05
 """The least that a variance of tastes may shrink to in one step."""
 
@@ -153,6 +155,11 @@ def _shrunk(beliefs: Beliefs, told: Reals, seen: Reals, variance: Reals) -> Beli
     prior = beliefs.variance
     moved = told * seen / (seen**2 + variance / prior)
     return replace(beliefs, bias=beliefs.bias + moved, variance=1 / (1 / prior + seen**2 / variance))
+
+
+def with_gain(beliefs: Beliefs, gain: float, noise: float) -> Beliefs:
+    """Take in by how much users predict better; where noise leaves it open, what is known is believed."""
+    return replace(beliefs, helps=gain > -_OPEN * noise)
 
 
 def with_spread(beliefs: Beliefs, sums: Reals) -> Beliefs:

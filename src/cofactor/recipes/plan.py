@@ -48,6 +48,8 @@ def plan(
         raise ConfigError("a plan for a recipe needs users, items and ratings: about how many there are.")
     whole(users=users, items=items, ratings=ratings, parties=parties)
     facts = _facts(split_for(recipe, parties), users, items, ratings, parties, scale, features)
+    if public_items is None:
+        public_items = getattr(recipe, "public_items", None)
     if public_items is not None:
         facts = replace(facts, features=len(public_items.names), public_items=public_items)
     return _planned(recipe.settled(facts, budget), facts, budget, keep_noise=keep_noise)

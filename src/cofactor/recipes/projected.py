@@ -32,8 +32,8 @@ from cofactor.recipes.projected_halves import COINS, Heads, ProjectedCoordinator
 from cofactor.recipes.projected_paper import PUBLISHED_ROUNDS
 from cofactor.recipes.projected_steps import HomeSteps, Reals, Sketch, padded
 from cofactor.recipes.shared_vectors import Finished, Shared
-from cofactor.recipes.summing_mode import ONE_USER, two_parties
-from cofactor.recipes.sums import AnySum, IdealSum, PlainSum, SecureSum
+from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
 
 Data = Literal["ml-100k", "ml-5m", "yelp"]
 _RATING = (
@@ -132,10 +132,7 @@ class ProjectedMF:
         one_of(("ratings", "scores"), predictions=self.predictions)
         if not self.reduction >= 1:
             raise ConfigError(f"reduction must be at least 1, which projects nothing, got {self.reduction}.")
-        if not isinstance(self.aggregate, AnySum):
-            raise ConfigError(
-                f"aggregate must be PlainSum(), SecureSum() or IdealSum(), got {self.aggregate!r}."
-            )
+        check_sum(self)
 
     @classmethod
     def as_published(cls, data: Data = "ml-100k") -> "ProjectedMF":
@@ -170,7 +167,7 @@ class ProjectedMF:
             # A column of weights is about as long as the root of a user's ratings, and her vector's k
             # coordinates share its norm: twice as large is a deviation.
             clip=self.clip or math.sqrt(max(often, 1.0)) / (4 * self.factors),
-            aggregate=_playable(self.aggregate, facts),
+            aggregate=playable(self.aggregate, facts),
         )
         if self.rows == "optimal":
             chosen = replace(chosen, rows="reduced", reduction=optimal_reduction(chosen, facts, budget))
@@ -289,10 +286,3 @@ class ProjectedMF:
         """Return items' vectors from what the coordinator keeps: V = S^T B if the sketch is fixed."""
         wide = np.asarray(rows, np.float64)
         return self.sketch_of(1, facts, seed).spread(wide) if self.sketch == "fixed" else wide
-
-
-def _playable(aggregate: PlainSum | IdealSum | SecureSum, facts: Facts) -> PlainSum | IdealSum | SecureSum:
-    """Return how a sum is made: who plays all devices cannot hide anything from itself."""
-    if facts.cohort and isinstance(aggregate, SecureSum):
-        return IdealSum(dropout=aggregate.dropout, colluding=aggregate.colluding)
-    return aggregate

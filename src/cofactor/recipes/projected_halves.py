@@ -203,7 +203,7 @@ class ProjectedCoordinator:
             0.0,
             np.zeros((0, recipe.factors), np.float32),
             items.astype(np.float32),
-            scale=facts.scale,
+            # Without a scale: scores of new users rank, and are no ratings.
             # One weight for both sides of the equations: an item that is rated counts 2 + kappa on the left.
             home=HomeFit(shared, np.full(facts.item_count, 1 + recipe.confidence)),
         )

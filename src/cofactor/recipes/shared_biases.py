@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from cofactor.config import plain_numbers, positive
+from cofactor.config import not_negative, plain_numbers, positive
 from cofactor.data.public_items import PublicItems, public_items_lines
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.factors.bayes import Bayes
@@ -26,7 +26,10 @@ from cofactor.privacy.schedule import Release, Schedule
 from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.item_halves import ItemCoordinator, ItemParticipant
 from cofactor.recipes.item_letters import (
+    GAIN_SUM,
     USER_SUMS,
+    GainAsked,
+    GainSum,
     ItemAndSpreadSums,
     ItemsFinal,
     ItemsKnown,
@@ -37,7 +40,7 @@ from cofactor.recipes.item_letters import (
     spread_sums_of,
 )
 from cofactor.recipes.item_rounds import ItemRound, check_rounds, item_columns, usual_rounds
-from cofactor.recipes.item_sums import SPREAD_LIMIT
+from cofactor.recipes.item_sums import GAIN_LIMIT, SPREAD_LIMIT
 from cofactor.recipes.projected_steps import Sketch
 from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
@@ -69,6 +72,8 @@ class SharedBiases:
     units: ClassVar[tuple[Unit, ...]] = ("user",)
     takes_implicit: ClassVar[bool] = True
     messages: ClassVar[tuple[type[Message], ...]] = (
+        GainAsked,
+        GainSum,
         UsersAsked,
         UserSums,
         ItemsKnown,
@@ -84,6 +89,9 @@ class SharedBiases:
     sketch): messages are so much shorter, and items that share a row are harder to tell apart."""
     user_share: float = 0.01
     """Budget for the number of users and their mean, relative to those of the rounds."""
+    gain_share: float = 0.02
+    """Budget for the last question, whether users predict better with what is known of items than by
+    themselves; if they do not, they stay by themselves. 0 not to ask."""
     public_items: PublicItems | None = None
     """Public numbers about items, declared beforehand."""
     aggregate: PlainSum | IdealSum | SecureSum = field(
@@ -98,10 +106,13 @@ class SharedBiases:
     def __post_init__(self) -> None:
         plain_numbers(self)
         positive(noise=self.noise or 1.0, user_share=self.user_share, reduction=self.reduction)
+        not_negative(gain_share=self.gain_share)
         if self.reduction < 1:
             raise ConfigError(f"reduction must be at least 1, got {self.reduction:g}.")
         check_sum(self)
-        check_rounds(self.item_rounds or ())
+        check_rounds(() if self.item_rounds is None else self.item_rounds)
+        if not isinstance(self.home, Bayes | UsersOnly):
+            raise ConfigError(f"home must be Bayes() or UsersOnly(), got {self.home!r}.")
         if not isinstance(self.public_items, PublicItems | None):
             raise ConfigError("public_items must be PublicItems, such as PublicItems.of_table(table).")
 
@@ -124,8 +135,9 @@ class SharedBiases:
                 "ratings that only tell that something happened have no residuals. Leave factors and "
                 "spread_share out of item_rounds."
             )
-        shares = self.user_share + sum(each.share + each.spread_share for each in rounds)
-        chosen = replace(chosen, item_rounds=rounds, noise=chosen.noise * math.sqrt(shares))
+        asked = self.gain_share if rounds and not facts.implicit else 0.0
+        shares = self.user_share + asked + sum(each.share + each.spread_share for each in rounds)
+        chosen = replace(chosen, item_rounds=rounds, gain_share=asked, noise=chosen.noise * math.sqrt(shares))
         if budget is None:
             return chosen
         made = calibrated(chosen.schedule(facts, "user", facts.parties[0]), budget).releases[0]
@@ -141,9 +153,10 @@ class SharedBiases:
             for at, each in enumerate(self.steps)
             if each.spread_share
         ]
+        releases += [self._release(GAIN_SUM, facts)] if self.gain_round else []
         return Schedule(
             releases=tuple(releases),
-            rounds=1 + len(self.steps),
+            rounds=self.gain_round or 1 + len(self.steps),
             parties=len(facts.parties),
             users=facts.user_count,
         )
@@ -165,7 +178,7 @@ class SharedBiases:
             covers=(
                 "What is known of items, in every round and at the end: how often and how high they are "
                 "rated, and what their popularity and features mean to users.",
-                "How many users have ratings, and their mean: released with noise, too.",
+                "How many users have ratings, their mean, and whether it helped: released with noise, too.",
             ),
             does_not_cover=(
                 _PUBLIC_OF_DEVICES if facts.split == "on-device" and not facts.cohort else _PUBLIC_OF_PARTIES,
@@ -185,6 +198,11 @@ class SharedBiases:
         if self.item_rounds is None:
             raise RunError(f"{type(self).__name__} is not settled: item_rounds are still open.")
         return self.item_rounds
+
+    @property
+    def gain_round(self) -> int:
+        """In which round it is asked whether it helped: the last; 0 if it is not. When settled."""
+        return 2 + len(self.steps) if self.gain_share else 0
 
     @property
     def factor_count(self) -> int:
@@ -228,23 +246,25 @@ class SharedBiases:
             bound=Bound(size=float(most), norm="l2", unit="user"),
             dimension=dimension,
             rounds=1,
-            first=1 if what == USER_SUMS else 1 + _number(what),
+            first={USER_SUMS: 1, GAIN_SUM: self.gain_round}.get(what) or 1 + _number(what),
             slack=OVERFLOW,
         )
 
     def _share(self, what: str) -> float:
-        if what == USER_SUMS:
-            return self.user_share
+        if what in (USER_SUMS, GAIN_SUM):
+            return self.user_share if what == USER_SUMS else self.gain_share
         round = self._round(what)
         return round.spread_share if _is_spread(what) else round.share
 
     def _limit(self, what: str) -> float:
         """Return how long the message of one user may be."""
-        return math.sqrt(2) if what == USER_SUMS else SPREAD_LIMIT if _is_spread(what) else 1.0
+        if _is_spread(what):
+            return SPREAD_LIMIT
+        return {USER_SUMS: math.sqrt(2), GAIN_SUM: GAIN_LIMIT}.get(what, 1.0)
 
     def _dimension(self, what: str, facts: Facts) -> int:
-        if what == USER_SUMS:
-            return 2
+        if what in (USER_SUMS, GAIN_SUM):
+            return 2 if what == USER_SUMS else 1
         round = self._round(what)
         width = facts.features + 3 + round.factors
         if _is_spread(what):

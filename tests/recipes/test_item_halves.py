@@ -144,7 +144,6 @@ def test_who_only_chose_changes_a_release_by_no_more_than_what_is_charged(
         return dict(seen)[item_sums_of(1)]
 
     worst = Neighbours(units=(LOUD, *some(1)[1:]), which=0, other=EMPTY)
-    known = what in (USER_SUMS, spread_sums_of(3)) or (reduction == 1 and what != GAIN_SUM)
     bound = bound_of(recipe, item_sums_of(1), facts)
     assert_bounded(release, bound, DATASETS, worst_case=worst, pairs=12, climbs=12)
     assert release((LOUD,) * USERS).value.shape == (ITEMS, 1)

@@ -278,7 +278,8 @@ def _aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
     files = [party.file.resolve() for party in parties if party.file is not None]
     if len(set(files)) < len(files):
         raise ConfigError("two parties have the same file, and so the same ledger. Give each its own file.")
-    prints = [party.fingerprint for party in parties if party.fingerprint]
+    # Files of devices without ratings may be alike: that must not show.
+    prints = [party.fingerprint for party in parties if party.fingerprint and len(party.ratings)]
     if len(set(prints)) < len(prints):
         raise DataError("two parties have the same ratings, byte for byte. Give each its own data.")
     lists = [getattr(party.ratings, f"{side}_ids") for party in parties]

@@ -43,7 +43,7 @@ def plan(
     if isinstance(recipe, Schedule):
         return plan_schedule(recipe, budget, keep_noise=keep_noise)
     if not hasattr(recipe, "participant"):
-        raise ConfigError(f"plan takes a recipe, such as HorizontalMF(), or a Schedule, got {recipe!r}.")
+        raise ConfigError(f"plan takes a recipe, such as SecureALS(), or a Schedule, got {recipe!r}.")
     if users is None or items is None or ratings is None:
         raise ConfigError("a plan for a recipe needs users, items and ratings: about how many there are.")
     whole(users=users, items=items, ratings=ratings, parties=parties)

@@ -68,7 +68,9 @@ FEATURES = np.array([[1, 0], [0, 1], [1, 3]], np.float32)
 
 def test_personal_ridge_solves_each_users_own_regression(ratings: Ratings) -> None:
     model = PersonalRidge().fit(ratings, features=FEATURES, scale=Scale(1, 5))
-    x = np.column_stack([np.ones(3), FEATURES - FEATURES.mean(axis=0)])
+    centred = FEATURES - FEATURES.mean(axis=0)
+    # All columns together are made to vary by 2.
+    x = np.column_stack([np.ones(3), centred * np.sqrt(2 / np.var(FEATURES, axis=0).sum())])
     penalty = np.diag([1.5, 15, 15])
     for user, items, values in (("ann", [0, 1, 2], [5, 3, 4]), ("bob", [0, 1], [4, 2]), ("cyd", [0], [3])):
         own, y = x[items], np.array(values) - 3.0

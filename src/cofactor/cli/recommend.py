@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cofactor.cli import options
+from cofactor.cli import newcomers, options
 from cofactor.cli.text import print_json, print_line, print_table
 from cofactor.errors import ConfigError, DataError
 
@@ -33,6 +33,17 @@ def recommend(
         typer.Option("--rate", metavar="ITEM=RATING", help="A rating by a new user; repeat for more."),
     ] = None,
     ratings: Annotated[Path | None, typer.Option(metavar="FILE", help="Ratings by new users.")] = None,
+    attributes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help="What a new user tells about herself, such as age=31,gender=F. It is stored nowhere.",
+        ),
+    ] = None,
+    new_items: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A table of items that nobody has rated, to choose from as well."),
+    ] = None,
     party: Annotated[
         str | None,
         typer.Option("--party", help="The party whose own model to use, where users are at several."),
@@ -41,24 +52,39 @@ def recommend(
     include_seen: Annotated[bool, typer.Option("--include-seen", help="Items already rated, too.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Recommend items to a known user (--user) or to a new one from her ratings (--rate or --ratings)."""
+    """Recommend items to a known user (--user) or to a new one: from her ratings (--rate or --ratings), or
+    from her attributes (--attributes).
+    """
     from cofactor.federation.run import Run
 
-    if sum(choice is not None for choice in (user, rate or None, ratings)) != 1:
-        raise ConfigError("name one of --user ID, --rate ITEM=RATING (as often as needed) or --ratings FILE.")
+    if sum(choice is not None for choice in (user, rate or None, ratings, attributes)) != 1:
+        raise ConfigError(
+            "name one of --user ID, --rate ITEM=RATING (as often as needed), --ratings FILE or --attributes "
+            "NAME=VALUE,..."
+        )
     loaded = Run.load(run)
     if user is not None:
         model = _model_of(loaded, user, party)
-        known = model.user_ids[model.user_row(user)].item()
-        lists = {known: model.recommend(known, n, include_seen=include_seen)}
     else:
-        model = _model_for_strangers(loaded, party)
-        new_users = {NEW: _parsed(rate)} if rate else _from_file(model, ratings)
-        lists = {
-            name: model.fold_in(own, user=name).recommend(name, n, include_seen=include_seen)
-            for name, own in new_users.items()
-        }
-    _tell(lists, as_json=json, chosen=model.choice is not None)
+        model = _model_for_strangers(loaded, party, rated=attributes is None)
+    new: frozenset[str] | None = None
+    if new_items is not None:
+        model, new = newcomers.with_new_items(model, new_items)
+    models = _models_by_user(model, user, rate, ratings, attributes)
+    lists = {name: own.recommend(name, n, include_seen=include_seen) for name, own in models.items()}
+    _tell(lists, new, as_json=json, chosen=model.choice is not None)
+
+
+def _models_by_user(
+    model: "Factors", user: str | None, rate: list[str] | None, ratings: Path | None, attributes: str | None
+) -> dict["Id", "Factors"]:
+    """Return, for each of those to recommend to, a model that knows her."""
+    if user is not None:
+        return {model.user_ids[model.user_row(user)].item(): model}
+    if attributes is not None:
+        return {NEW: newcomers.person(model, attributes, NEW)}
+    new_users = {NEW: _parsed(rate)} if rate else _from_file(model, ratings)
+    return {name: model.fold_in(own, user=name) for name, own in new_users.items()}
 
 
 def _model_of(run: "Run", user: str, party: str | None) -> "Factors":
@@ -67,11 +93,11 @@ def _model_of(run: "Run", user: str, party: str | None) -> "Factors":
     return run.model_of(user, party)
 
 
-def _model_for_strangers(run: "Run", party: str | None) -> "Factors":
-    """Return the common model, or one party's own; new users may come to any."""
+def _model_for_strangers(run: "Run", party: str | None, *, rated: bool) -> "Factors":
+    """Return the common model, or one party's own; new users may come to any, some with ratings."""
     if party is not None:
         return run.model_of("", party)
-    if run.model is None or (run.homes and run.model.home is None):
+    if run.model is None or (rated and run.homes and run.model.home is None):
         raise ConfigError(
             f"this run has no common model for new users. Name one with --party: {', '.join(run.homes)}."
         )
@@ -116,24 +142,27 @@ def _from_file(model: "Factors", path: Path | None) -> dict["Id", dict["Id", flo
     return by_user
 
 
-def _tell(lists: Mapping["Id", list["Recommendation"]], *, as_json: bool, chosen: bool) -> None:
+def _tell(
+    lists: Mapping["Id", list["Recommendation"]], new: frozenset[str] | None, *, as_json: bool, chosen: bool
+) -> None:
     if as_json:
-        print_json(
-            {
-                "recommendations": [
-                    {"user": user, "items": [vars(best) for best in items]} for user, items in lists.items()
-                ]
-            }
-        )
+        found = [
+            {"user": user, "items": [_facts(best, new) for best in items]} for user, items in lists.items()
+        ]
+        print_json({"recommendations": found})
         return
     for user, items in lists.items():
-        _print("for the new user" if user == NEW else f"for user {user}", items, chosen=chosen)
+        _print("for the new user" if user == NEW else f"for user {user}", items, new, chosen=chosen)
     shown = [best for items in lists.values() for best in items]
     if chosen and shown:
         print_line(HOW_CHOSEN + ("." if shown[0].rating is None else AND_RATED))
 
 
-def _print(title: str, items: list["Recommendation"], *, chosen: bool) -> None:
+def _facts(best: "Recommendation", new: frozenset[str] | None) -> dict[str, object]:
+    return vars(best) | ({} if new is None else {"new": str(best.item) in new})
+
+
+def _print(title: str, items: list["Recommendation"], new: frozenset[str] | None, *, chosen: bool) -> None:
     """Print the best items for somebody: with what they are in order of, and how she would rate them."""
     if not items:
         print_line(f"{title}: every item has been rated already. Add --include-seen to see them.")
@@ -141,8 +170,9 @@ def _print(title: str, items: list["Recommendation"], *, chosen: bool) -> None:
     # Without a choice, the score of an explicit model is the predicted rating.
     rated = items[0].rating is not None
     names = [name for name, shown in (("score", chosen or not rated), ("rating", rated)) if shown]
+    marks = [() if new is None else ("new" if str(best.item) in new else "",) for best in items]
     rows = [
-        (rank, str(best.item), best.title or "", *(getattr(best, name) for name in names))
-        for rank, best in enumerate(items, 1)
+        (rank, str(best.item), best.title or "", *(getattr(best, name) for name in names), *mark)
+        for rank, (best, mark) in enumerate(zip(items, marks, strict=True), 1)
     ]
-    print_table(("", "item", "title", *names), rows, title=title)
+    print_table(("", "item", "title", *names, *([] if new is None else [""])), rows, title=title)

@@ -70,7 +70,7 @@ def described(columns: Sequence[Column], *, chosen: bool = False) -> Described:
     parts: list[_Part] = []
     left_out: list[str] = []
     for column in columns:
-        reason = None if chosen else _unfit(column)
+        reason = None if chosen else unfit(column)
         made = [] if reason else [part for part in _parts(column, dated) if len(part.names)]
         parts += made
         if not made:
@@ -86,7 +86,7 @@ def described(columns: Sequence[Column], *, chosen: bool = False) -> Described:
     return Described(tuple(names[at] for at in kept), rounded[:, kept], tuple(left_out))
 
 
-def _unfit(column: Column) -> str | None:
+def unfit(column: Column) -> str | None:
     """Say why a column must not, or need not, be used; None if it may."""
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z0-9]+", " ", column.name).lower()
     if _NAMES_THINGS.search(plain) or _mostly(column, re.compile("https?://")):

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cofactor.data.describing import described
+from cofactor.data.coding import Coding
+from cofactor.data.describing import described, unfit
 from cofactor.data.grouping import read_only
 from cofactor.data.ids import Ids, plain_ids
 from cofactor.data.tables import Table, read_items
@@ -57,6 +58,8 @@ class PublicItems:
         default_factory=lambda: np.zeros((0, 0), np.float32), repr=False, metadata=_NOT_IN_TABLES
     )
     """A row for each of the ids, a column for each of the names."""
+    coding: Coding | None = field(default=None, repr=False, metadata=_NOT_IN_TABLES)
+    """How a table became them, if they were made by `coded`: items that are new later can be coded likewise."""
 
     def __post_init__(self) -> None:
         if not self.has_numbers:
@@ -88,6 +91,23 @@ class PublicItems:
             reasons = " ".join(found.left_out) or "It has no column but the ids."
             raise DataError(f"{source}: nothing in it describes items in a way that can be used. {reasons}")
         return _made(source, found.names, table.ids, found.matrix, found.left_out)
+
+    @classmethod
+    def coded(cls, table: Table, *, coding: Coding | None = None, source: str | None = None) -> "PublicItems":
+        """Describe the items of a table by a coding, and remember it, so that new items can be coded alike.
+
+        If none is given, it is read off the table by the rules of `Coding`; columns that by their names are
+        ids, or may be reckoned from ratings, are left out first. A missing value becomes its column's mean.
+        """
+        source = source or table.source or "a table"
+        used = coding or _usual_coding(table)
+        numbers = used.encoded(table, table.ids)
+        known = np.isfinite(numbers)
+        sums = np.where(known, numbers, 0).sum(axis=0, dtype=np.float64)
+        # Sums may differ in their last digits from machine to machine; what is public must not.
+        means = np.round(sums / np.maximum(known.sum(axis=0), 1), 4).astype(np.float32)
+        filled = np.where(known, numbers, means)
+        return replace(_made(source, used.names, table.ids, filled, used.left_out), coding=used)
 
     @classmethod
     def of_numbers(
@@ -172,6 +192,13 @@ def public_items_line(items: PublicItems) -> str:
         f"Item features from {items.source} ({len(items.names)} columns: {words}; sha256 "
         f"{items.sha256[:12]}): public, declared before training not to be made from the ratings."
     )
+
+
+def _usual_coding(table: Table) -> Coding:
+    reasons = {column.name: unfit(column) for column in table.columns}
+    coding = Coding.of_table(table, [name for name, reason in reasons.items() if reason is None])
+    left_out = tuple(f'"{name}": {reason}.' for name, reason in reasons.items() if reason is not None)
+    return replace(coding, left_out=(*coding.left_out, *left_out))
 
 
 def _made(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,11 @@ from cofactor.data.ids import Id, Ids, find_row
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import DataError, UnknownId
 from cofactor.factors.choosing import Choice
+from cofactor.factors.views import NO_ATTRIBUTES, Views
+
+if TYPE_CHECKING:
+    from cofactor.data.public_items import PublicItems
+    from cofactor.data.tables import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +77,8 @@ class Factors:
     titles: Ids | None = None
     choice: Choice | None = None
     """How items are chosen: if known, what recommendations are in order of. Predictions are as without it."""
+    views: Views | None = None
+    """What is known of attributes and features: for users and items without any ratings."""
 
     def __repr__(self) -> str:
         return (
@@ -184,13 +191,30 @@ class Factors:
         if self.home.confidence is not None and not (values > 0).all():
             raise DataError("a rating to fold into an implicit model must be above 0; 1 says it happened.")
         bias, vector = _home_row(self, self.home, items, values)
-        return replace(
-            self,
-            user_ids=np.array([user]),
-            user_bias=np.array([bias], np.float32),
-            user_vectors=vector.astype(np.float32)[None],
-            seen=Seen(np.array([0, len(items)]), np.sort(items)),
-        )
+        return self._knowing_only(user, bias, vector, np.sort(items))
+
+    def for_attributes(self, attributes: Mapping[str, Any], *, user: Id = "new user") -> "Factors":
+        """Fit a user the model has never met from her attributes; any may be left out.
+
+        Returns a model that knows only her, with the same items. Nothing about her is kept but her vector.
+        """
+        if self.views is None:
+            raise DataError(NO_ATTRIBUTES)
+        return self._knowing_only(user, 0.0, self.views.vector_for(attributes), np.zeros(0, np.int32))
+
+    def recommend_for_attributes(self, attributes: Mapping[str, Any], n: int = 10) -> list[Recommendation]:
+        """Return the n best items for somebody who has rated nothing, from her attributes."""
+        return self.for_attributes(attributes).recommend("new user", n)
+
+    def add_items(self, items: "PublicItems | Table") -> "Factors":
+        """Return the same model with items that nobody has rated: their vectors follow from features.
+
+        Items that the model has already stay as they are, whatever is said about them here. A table is coded
+        as the one was that the model was trained with; of PublicItems the columns must be the same.
+        """
+        from cofactor.factors.new_items import with_items
+
+        return with_items(self, items)
 
     def with_titles(self, titles: Mapping[Id, str]) -> "Factors":
         """Return the same model with a title for each item; items without one keep an empty title."""
@@ -209,6 +233,15 @@ class Factors:
         from cofactor.factors.stored import read
 
         return read(path)
+
+    def _knowing_only(self, user: Id, bias: float, vector: NDArray[Any], seen: Index) -> "Factors":
+        return replace(
+            self,
+            user_ids=np.array([user]),
+            user_bias=np.array([bias], np.float32),
+            user_vectors=vector.astype(np.float32)[None],
+            seen=Seen(np.array([0, len(seen)]), seen),
+        )
 
     @cached_property
     def _user_rows(self) -> dict[Id, int]:

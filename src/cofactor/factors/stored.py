@@ -11,9 +11,10 @@ from cofactor.data.ratings import Scale
 from cofactor.errors import ConfigError, DataError, RunError
 from cofactor.factors.choosing import Choice
 from cofactor.factors.model import Factors, HomeFit, Seen
+from cofactor.factors.views import Views
 
-FORMAT = 2
-"""Of files; 1, which knows no choice, is read as well."""
+FORMAT = 3
+"""Of files; 1, which knows no choice, and 2, which knows no views, are read as well."""
 
 
 def write(model: Factors, path: str | Path) -> None:
@@ -35,6 +36,11 @@ def write(model: Factors, path: str | Path) -> None:
     if model.choice is not None:
         arrays |= {"choice_log_counts": model.choice.log_counts, "choice_columns": model.choice.columns}
         facts["choice"] = {name: getattr(model.choice, name) for name in ("variance", "rating_weight")}
+    if model.views is not None:
+        arrays |= {"views_users": model.views.users, "views_items": model.views.items}
+        if model.views.feature_means is not None:
+            arrays["views_means"] = model.views.feature_means
+        facts["views"] = _views_as_json(model.views)
     with Path(path).open("wb") as file:
         np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
 
@@ -59,17 +65,48 @@ def read(path: str | Path) -> Factors:
 
 
 def _assembled(arrays: dict[str, Any], facts: dict[str, Any]) -> Factors:
-    home = seen = choice = None
+    home = seen = choice = views = None
     if "home_weights" in arrays:
         home = HomeFit(arrays.pop("home_precision"), arrays.pop("home_weights"), **facts["home"])
     if "seen_ptr" in arrays:
         seen = Seen(arrays.pop("seen_ptr"), arrays.pop("seen_index"))
     if "choice_columns" in arrays:
         choice = Choice(arrays.pop("choice_log_counts"), arrays.pop("choice_columns"), **facts["choice"])
+    if "views" in facts:
+        views = _views_from_json(facts["views"], arrays)
     scale = Scale(**facts["scale"]) if "scale" in facts else None
-    model = Factors(**arrays, mean=facts["mean"], scale=scale, seen=seen, home=home, choice=choice)
+    parts: dict[str, Any] = {"seen": seen, "home": home, "choice": choice, "views": views}
+    model = Factors(**arrays, mean=facts["mean"], scale=scale, **parts)
     _check(model)
     return model
+
+
+def _views_as_json(views: Views) -> dict[str, Any]:
+    return {
+        "ridge": views.ridge,
+        "features": list(views.features),
+        "attributes": None if views.attributes is None else views.attributes.as_json(),
+        "feature_coding": None if views.feature_coding is None else views.feature_coding.as_json(),
+    }
+
+
+def _views_from_json(facts: dict[str, Any], arrays: dict[str, Any]) -> Views:
+    """Take the views' arrays from the others."""
+    from cofactor.data.coding import Coding
+
+    attributes, coding = (
+        None if facts[name] is None else Coding.from_json(facts[name])
+        for name in ("attributes", "feature_coding")
+    )
+    return Views(
+        users=arrays.pop("views_users"),
+        items=arrays.pop("views_items"),
+        ridge=facts["ridge"],
+        attributes=attributes,
+        features=tuple(facts["features"]),
+        feature_coding=coding,
+        feature_means=arrays.pop("views_means", None),
+    )
 
 
 def _check(model: Factors) -> None:
@@ -93,6 +130,8 @@ def _check(model: Factors) -> None:
         raise ValueError("what folding in needs does not fit items and factors")
     if model.choice is not None and len(model.choice.log_counts) != items:
         raise ValueError(f"a choice among {len(model.choice.log_counts):,} items for {items:,}")
+    if model.views is not None and model.views.factors != width:
+        raise ValueError(f"views of {model.views.factors} factors for vectors of {width}")
     if model.seen is not None and not _fits(model.seen, users, items):
         raise ValueError("what users have seen does not fit users and items")
 

@@ -34,7 +34,7 @@ class Channel(Protocol):
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """All who can be asked."""
+        """All who hold ratings. Others who take part are asked by their names, too."""
 
     def ask(self, round: int, letters: Mapping[str, bytes], step: int | None = None) -> Answers:
         """Send parties their letters and return what came back in time; a secure sum takes several steps."""
@@ -86,17 +86,23 @@ class InProcess:
     """All parties in this process, side by side in threads. Bytes pass between them, and nothing else."""
 
     def __init__(
-        self, hosts: Mapping[str, Host], *, failures: Failures = NO_FAILURES, threads: int | None = None
+        self,
+        hosts: Mapping[str, Host],
+        *,
+        roles: Mapping[str, Host] | None = None,
+        failures: Failures = NO_FAILURES,
+        threads: int | None = None,
     ) -> None:
-        """Take the parties' ends; by default up to 64 work at the same time."""
-        self._hosts = dict(hosts)
+        """Take the parties' ends, and those of others who take part; up to 64 work at the same time."""
+        self._parties = tuple(hosts)
+        self._hosts = dict(hosts) | dict(roles or {})
         self._failures = failures
         self._pool = ThreadPoolExecutor(threads or min(max(1, len(self._hosts)), 64))
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """All who can be asked."""
-        return tuple(self._hosts)
+        """All who hold ratings."""
+        return self._parties
 
     def ask(self, round: int, letters: Mapping[str, bytes], step: int | None = None) -> Answers:
         """Ask parties at the same time; an error at a party ends the round for all."""

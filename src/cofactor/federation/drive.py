@@ -8,13 +8,13 @@ from typing import TypeVar, cast
 import numpy as np
 
 from cofactor.errors import Refused, RunError, TooFew
-from cofactor.federation.channel import Channel
+from cofactor.federation.channel import ANSWER, Channel
 from cofactor.federation.door import COORDINATOR, SUM
-from cofactor.federation.halves import Coordinator
+from cofactor.federation.halves import AsksRoles, Coordinator
 from cofactor.federation.host import read_arrays, write_arrays
 from cofactor.federation.messages import Letter, Message
+from cofactor.federation.opening import CoordinatorOpening
 from cofactor.federation.summing import (
-    STEPS,
     SUM_MESSAGES,
     CoordinatorSum,
     SumBegun,
@@ -65,6 +65,7 @@ def drive(
     file = None if session.folder is None else session.folder / "coordinator.npz"
     for number in range(_recalled(coordinator, file, session.name) + 1, coordinator.rounds + 1):
         asking = _Asking(channel, session, number)
+        _ask_roles(coordinator, asking)
         question = dict.fromkeys(channel.parties, coordinator.ask(number))
         answers = _summed if coordinator.sums(number) else _one_by_one
         coordinator.take(number, answers(asking, question))
@@ -90,6 +91,17 @@ def farewell(coordinator: Coordinator, session: Session, parties: tuple[str, ...
     data = Letter(session=session.name, round=number, sender=COORDINATOR, body=body).to_bytes()
     _note(session, data, number, COORDINATOR, parties, body, _BEFORE)
     return data
+
+
+def _ask_roles(coordinator: Coordinator, asking: "_Asking") -> None:
+    """Ask those who hold no ratings, if there are any; whoever does not answer is no missing party."""
+    if not hasattr(coordinator, "roles"):
+        return
+    asks = cast(AsksRoles, coordinator)
+    questions = {role: asks.ask_role(role, asking.number) for role in asks.roles}
+    for role, answer in _one_by_one(asking, questions).items():
+        asks.take_role(role, asking.number, answer)
+    asking.missing, asking.lost = {}, frozenset()
 
 
 class _Asking:
@@ -168,7 +180,7 @@ def _summed(asking: _Asking, question: Mapping[str, Message]) -> dict[str, Messa
     summing = asking.session.summing
     if summing is None:
         raise RunError("only the sum of answers is wanted, and nobody has said how it is made.")
-    begun = asking.ask(question, None if summing.neighbourhood is None else 0)
+    begun = asking.ask(question, None if summing.neighbourhood is None else 0)  # masks: keys come first
     fewest = 1 if summing.layers is None else summing.layers.fewest
     if len(begun) < fewest:
         if summing.goes_on or asking.lost:
@@ -178,7 +190,7 @@ def _summed(asking: _Asking, question: Mapping[str, Message]) -> dict[str, Messa
             f"round {asking.number}: {away} did not answer, and at least {fewest} of {len(question)} parties "
             "must. The sum was not opened. Run again when they are back."
         )
-    if summing.neighbourhood is None:
+    if summing.simulated:
         form, total = simulated(summing, _all_of(SumPart, begun))
         return {SUM: form.message(total, asking.session.kinds)}
     try:
@@ -189,12 +201,17 @@ def _summed(asking: _Asking, question: Mapping[str, Message]) -> dict[str, Messa
 
 
 def _secure(asking: _Asking, summing: Summing, begun: Mapping[str, SumBegun]) -> Message:
-    """Take all steps of a secure sum."""
-    end = CoordinatorSum(summing, begun, asking.session.name, asking.number)
+    """Take all steps of a sum that masks or keys hide."""
+    masked = summing.decryption is None
+    kind = CoordinatorSum if masked else CoordinatorOpening
+    end = kind(summing, begun, asking.session.name, asking.number)
+    # With keys the answer itself was sent already; what follows comes after it.
+    step = 1 if masked else ANSWER + 1
     try:
-        for step in range(1, STEPS - 1):
-            end.take(_all_of(SumStep, asking.ask(end.asks, step)))
-        total = end.opened(_all_of(SumStep, asking.ask(end.asks, STEPS - 1)))
+        while not end.finished:
+            end.take(_all_of(SumStep, asking.ask(end.asks(), step)))
+            step += 1
+        total = end.opened()
     finally:
         asking.missing |= end.refused
     return end.form.message(total, asking.session.kinds)

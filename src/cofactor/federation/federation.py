@@ -1,6 +1,6 @@
 """`Federation`: parties that train together, and how their ratings relate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from cofactor.config import whole
 from cofactor.data import split as splits
+from cofactor.data.attributes import UserAttributes
+from cofactor.data.coding import Coding
 from cofactor.data.grouping import Index
 from cofactor.data.ids import Ids
 from cofactor.data.numbering import number
@@ -15,6 +17,7 @@ from cofactor.data.partition import Devices
 from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, DataError
+from cofactor.federation.attributes import check_attributes, coding_of, shared_out
 from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.halves import Facts, Split
 from cofactor.federation.party import Party
@@ -42,6 +45,8 @@ class Federation:
     """About how many ratings a device has: a public guess, so that nobody tells how many it has."""
     public_items: PublicItems | None = None
     """What was declared to be public about the items: see `with_public_items`."""
+    attributes: Coding | None = None
+    """How the users' attributes became numbers: public. See `with_user_attributes`."""
 
     @classmethod
     def horizontal(
@@ -120,6 +125,7 @@ class Federation:
             raise DataError(
                 "parties have different numbers of item features. Give all of them the same columns."
             )
+        check_attributes(self.attributes, self.parties)
         return Facts(
             split=self.kind,
             parties=tuple(party.name for party in self.parties),
@@ -131,6 +137,7 @@ class Federation:
             catalogue=self.item_ids,
             features=widths.pop(),
             public_items=self.public_items,
+            attributes=self.attributes,
             implicit=self.implicit,
         )
 
@@ -144,6 +151,16 @@ class Federation:
             for party in self.parties
         ]
         return replace(self, parties=tuple(parties), public_items=items)
+
+    def with_user_attributes(self, attributes: UserAttributes | Mapping[str, UserAttributes]) -> "Federation":
+        """Give every party what is known about its own users: private, like their ratings.
+
+        One table may serve all parties, or each has its own by name; the coding, which is public, must be the
+        same. Users who are in no table have no attributes.
+        """
+        own = shared_out(attributes, self.kind, self.parties)
+        parties = [replace(party, attributes=own[party.name]) for party in self.parties]
+        return replace(self, parties=tuple(parties), attributes=coding_of(attributes))
 
     def at_two_parties(self) -> int:
         """Return how many ids of users occur at more than one party, where users are not shared."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.data.coding import Coding
 from cofactor.data.ids import Ids
 from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Scale
@@ -51,6 +52,8 @@ class Facts:
     """Public numbers about each item."""
     public_items: PublicItems | None = None
     """What was declared to be public about the items, if anything was."""
+    attributes: Coding | None = None
+    """How the users' attributes became numbers, if parties have any; the attributes themselves are private."""
 
     implicit: bool = False
     """Whether ratings only tell that something happened."""
@@ -151,6 +154,33 @@ class Coordinator(Protocol):
         """Go on from there."""
 
 
+class Role(Protocol):
+    """The half of somebody who takes part and holds no ratings. Its answers go through a door of its own."""
+
+    def handle(self, round: int, message: Message) -> Message:
+        """Answer the coordinator."""
+
+    def state(self) -> State:
+        """Return what it must remember to go on after this round."""
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+
+
+class AsksRoles(Coordinator, Protocol):
+    """A coordinator that also asks those who hold no ratings, in every round, before the parties."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Whom it asks."""
+
+    def ask_role(self, role: str, round: int) -> Message:
+        """Return the question for one of them."""
+
+    def take_role(self, role: str, round: int, message: Message) -> None:
+        """Take in its answer; whoever did not answer is not taken in."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Promise:
     """What a recipe's guarantee says besides its numbers."""
@@ -173,7 +203,9 @@ class Recipe(Protocol):
     A recipe that takes no budget, because what it claims cannot be proved, has a text `not_private` besides:
     the guarantee then gives that reason. One that wants sums says in `aggregate` how they are made. One that
     serves several kinds of federations names all of them in `splits`; one that can use ratings without values
-    says so in `takes_implicit`.
+    says so in `takes_implicit`. One that needs somebody who holds no ratings, such as a server with features
+    of items, names them by `roles(facts)` and makes their halves by `role(name, facts, door, seed)`; its
+    coordinator's half is an `AsksRoles`.
     """
 
     split: ClassVar[Split]

@@ -20,6 +20,7 @@ from cofactor.factors.model import Factors
 from cofactor.federation.door import Door, Passed, RoundLost, weakest
 from cofactor.federation.halves import Participant, State
 from cofactor.federation.messages import Letter, Message
+from cofactor.federation.opening import Key, PartyOpening
 from cofactor.federation.summing import PartySum, Summing, SumStep
 
 _REPLY, _FACTS = "reply bytes", "reply facts"
@@ -38,10 +39,12 @@ class Host:
         file: Path | None = None,
         summing: Summing | None = None,
         identity: Identity | None = None,
+        key: Key | None = None,
     ) -> None:
         """Take up the work where `file` says it was left, if it exists.
 
-        `summing` says how sums are made that hide their parts; `identity` is the party's key in them.
+        `summing` says how sums are made that hide their parts; `identity` is the party's key in them, and
+        `key` what it opens sums with, if it is a decrypter.
         """
         self._participant = participant
         self._door = door
@@ -49,7 +52,8 @@ class Host:
         self._kinds = (*kinds, SumStep)
         self._file = file
         self._summing, self._identity = summing, identity
-        self._sum: PartySum | None = None
+        self._key = key
+        self._sum: PartySum | PartyOpening | None = None
         self._keys_gone = False
         self._busy = threading.Lock()
         self._answered = 0
@@ -105,7 +109,10 @@ class Host:
         """Begin a sum with an answer; return the party's first letter in it."""
         if self._summing is None or any(each.summand is None for each in passed.values()):
             raise RunError(f"{self.party}: an answer that is summed is summed as a whole.")
-        self._sum = PartySum(self._summing, answer, passed, self._door)
+        if self._summing.decryption is None:
+            self._sum = PartySum(self._summing, answer, passed, self._door)
+        else:
+            self._sum = PartyOpening(self._summing, answer, passed, self._door, self._key)
         return self._letter(
             round, *self._sum.begun(self.party, self._identity, session=self._session, round=round)
         )

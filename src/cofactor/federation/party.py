@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.data.files import read_ratings
+from cofactor.data.ids import Ids
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError
 from cofactor.privacy.budget import Budget
@@ -30,6 +31,9 @@ class Party:
     """What never leaves the party except through its door."""
     features: NDArray[np.float32] | None = field(default=None, repr=False)
     """Public numbers about the items, one row each, in the order of the ratings' `item_ids`."""
+    attributes: NDArray[np.float32] | None = field(default=None, repr=False)
+    """Private numbers about the users, one row each, in the order of the ratings' `user_ids`; NaN is missing.
+    They never leave the party except through its door."""
     budget: Budget | None = None
     """A smaller budget of its own, if it asks for more privacy than the others do."""
     file: Path | None = None
@@ -49,6 +53,12 @@ class Party:
             raise ConfigError(
                 f"party {self.name}: features have shape {given.shape} for {items:,} items. Give one row for "
                 "each of ratings.item_ids."
+            )
+        told, users = self.attributes, self.ratings.user_count
+        if told is not None and (told.ndim != 2 or len(told) != users):
+            raise ConfigError(
+                f"party {self.name}: attributes have shape {told.shape} for {users:,} users. Give one row for "
+                "each of ratings.user_ids."
             )
 
     @classmethod
@@ -70,8 +80,20 @@ class Party:
         return self.ledger_path is not None and self.ledger_path.exists()
 
     def with_ratings(self, ratings: Ratings) -> "Party":
-        """Return the party with other ratings of the same items."""
-        return replace(self, ratings=ratings)
+        """Return the party with other ratings of the same items; attributes follow their users.
+
+        Users who are new to it have none: NaN.
+        """
+        return replace(self, ratings=ratings, attributes=self._attributes_of(ratings.user_ids))
+
+    def _attributes_of(self, users: Ids) -> NDArray[np.float32] | None:
+        own = self.ratings.user_ids
+        if self.attributes is None or np.array_equal(users, own):
+            return self.attributes
+        places = {user: row for row, user in enumerate(own.tolist())}
+        rows = np.array([places.get(user, -1) for user in users.tolist()], np.int64)
+        nothing = np.full((1, self.attributes.shape[1]), np.nan, np.float32)
+        return np.concatenate([self.attributes, nothing])[rows]
 
 
 def ledger_path(file: Path) -> Path:

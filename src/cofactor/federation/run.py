@@ -63,6 +63,8 @@ class Together:
     rounds: int
     traffic: int
     """Bytes of all messages, both ways."""
+    roles: tuple[str, ...] = ()
+    """Who else took part and holds no ratings, such as an item server."""
     transcript: bytes = field(default=b"", repr=False)
     """The file: who saw what."""
     ledgers: Mapping[str, bytes] = field(default_factory=dict, repr=False)
@@ -127,6 +129,12 @@ class Run:
     def recommend(self, user: Id, n: int = 10, *, party: str | None = None) -> list[Recommendation]:
         """Return the n best items for a user, from the model that serves her."""
         return self.model_of(user, party).recommend(user, n)
+
+    def recommend_for_attributes(self, attributes: Mapping[str, Any], n: int = 10) -> list[Recommendation]:
+        """Return the n best items for somebody who has rated nothing, from the common model."""
+        if self.model is None:
+            raise RunError("this run kept no model for new users. Train again.")
+        return self.model.recommend_for_attributes(attributes, n)
 
     def facts(self) -> dict[str, Any]:
         """Return everything but models, events, transcript and ledgers, as the folder's run.json holds it."""
@@ -199,6 +207,7 @@ def _together_as_json(together: Together) -> dict[str, Any]:
         "parties": {name: asdict(facts) for name, facts in together.parties.items()},
         "rounds": together.rounds,
         "bytes": together.traffic,
+        "roles": list(together.roles),
         "sha256": {
             "transcript": sha256(together.transcript).hexdigest(),
             "ledgers": {name: sha256(content).hexdigest() for name, content in together.ledgers.items()},
@@ -215,6 +224,7 @@ def _together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
         parties={name: PartyFacts(**facts) for name, facts in table["parties"].items()},
         rounds=table["rounds"],
         traffic=table["bytes"],
+        roles=tuple(table.get("roles", ())),
         transcript=(folder / "transcript.jsonl").read_bytes(),
         ledgers={path.stem: path.read_bytes() for path in sorted((folder / "ledgers").glob("*.ledger"))},
     )

@@ -34,6 +34,7 @@ def terms_of(recipe: object, budget: Budget | None, federation: Federation, seed
         "parties": {party.name: _party_terms(party) for party in federation.parties},
         "seed": seed,
         "public items": None if federation.public_items is None else federation.public_items.sha256,
+        "attributes": None if federation.attributes is None else federation.attributes.as_json(),
     }
     plain: dict[str, Any] = json.loads(json.dumps(terms))
     return plain
@@ -44,6 +45,9 @@ def _party_terms(party: Party) -> dict[str, Any]:
     digest = sha256()
     for array in (ratings.ptr, ratings.index, ratings.values):
         digest.update(np.ascontiguousarray(array).data)
+    if party.attributes is not None:
+        # In one hash with the ratings: attributes take few values, and could be guessed from one of their own.
+        digest.update(np.ascontiguousarray(party.attributes).data)
     budget = None if party.budget is None else as_table(party.budget)
     return {"fingerprint": party.fingerprint, "ratings": digest.hexdigest(), "budget": budget}
 

@@ -1,8 +1,8 @@
 """Sums of which nobody sees the parts: a party's end, and the coordinator's.
 
-All parties answer with whole numbers of the same form. Secure, they go through the protocol of
-`cofactor.crypto`; simulated, they are added up in plain sight. Either way the noise that survivors have too
-much of is taken off in the end.
+All parties answer with whole numbers of the same form. Secure, they are masked, by the protocol of
+`cofactor.crypto`, or hidden from all but decrypters (`opening`); simulated, they are added up in plain sight.
+The noise that survivors have too much of is taken off in the end, where masks or nothing hide numbers.
 """
 
 import json
@@ -14,11 +14,12 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.crypto.hiding import Hiding
 from cofactor.crypto.keys import Identity, chain
 from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.crypto.ring import Ring
 from cofactor.crypto.sum_client import Client
-from cofactor.crypto.sum_server import Server
+from cofactor.crypto.sum_server import Opened, Server
 from cofactor.crypto.sum_terms import Terms
 from cofactor.errors import ProtocolError, RunError
 from cofactor.federation.door import OVERFLOW, Door, Passed, Protection, Summand, weakest
@@ -59,13 +60,26 @@ class SumPart(Message):
 
 
 SUM_MESSAGES = (SumBegun, SumStep, SumPart)
-STEPS = 5
-"""Of a secure sum: keys, shares of them, masked numbers, who is left, and what takes the masks off."""
 SIMULATION = "SIMULATION"
 """What the transcript says of answers that only a simulation hides."""
+MASKED, ENCRYPTED = "masked", "encrypted"
+"""What the transcript says of answers that nobody sees: masks hide them, or keys that decrypters have."""
+OPENS = "a part in opening the sum"
+"""What it says of a decrypter's answers."""
 _SEALED, _KEYS = "sealed for other parties", "shares of keys"
-PROTECTIONS = (*get_args(Protection), _SEALED, _KEYS)
+PROTECTIONS = (*get_args(Protection), _SEALED, _KEYS, OPENS)
 """What can stand between a party's message and its ratings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decryption:
+    """How decrypters open sums; public."""
+
+    hiding: Hiding
+    decrypters: tuple[str, ...]
+    """The parties that hold keys, in the order of their parts."""
+    recheck: bool = True
+    """Whether they add up all uploads themselves, and take no total on trust."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +89,24 @@ class Summing:
     layers: Layers | None
     """How noise is divided among the parties; None if one participant plays them all."""
     neighbourhood: Neighbourhood | None = None
-    """Who helps whom in a secure sum; None if sums are simulated."""
+    """Who helps whom where masks hide answers."""
+    decryption: Decryption | None = None
+    """How sums are opened where keys hide answers. If neither masks nor keys do, sums are simulated."""
     roster: Mapping[str, bytes] = field(default_factory=dict)
     """The parties' public keys, in the order of their places."""
     goes_on: bool = False
     """Whether a round that too few answer is left out, instead of ending the training."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether everything lies open."""
+        return self.neighbourhood is None and self.decryption is None
+
+    @property
+    def hiding(self) -> Hiding:
+        """What hides answers from all but decrypters."""
+        assert self.decryption is not None
+        return self.decryption.hiding
 
     def place(self, party: str) -> int:
         """Return a party's place among those who sum."""
@@ -174,7 +201,7 @@ class PartySum:
     @property
     def secure(self) -> bool:
         """Whether nobody sees its part: otherwise the sum is simulated."""
-        return self._summing.neighbourhood is not None
+        return not self._summing.simulated
 
     def begun(
         self, party: str, identity: Identity | None, *, session: str, round: int
@@ -190,7 +217,7 @@ class PartySum:
         client = Client(summing.terms(self._form, session, round), summing.place(party), identity)
         self._steps = [
             (lambda data: client.share(data, self._secrets), _SEALED),
-            (lambda data: client.mask(data, self._values), f"{self._protection}, masked"),
+            (lambda data: client.mask(data, self._values), f"{self._protection}, {MASKED}"),
             (client.confirm, "public"),
             (client.unmask, _KEYS),
         ]
@@ -210,7 +237,7 @@ class CoordinatorSum:
 
     def __init__(self, summing: Summing, begun: Mapping[str, SumBegun], session: str, round: int) -> None:
         """Take the first answers."""
-        self.form = _one_form(begun)
+        self.form = one_form(begun)
         self._summing, self._names = summing, list(summing.roster)
         self._variances = {party: _variances(each, self.form, party) for party, each in begun.items()}
         self._server = Server(summing.terms(self.form, session, round))
@@ -218,10 +245,15 @@ class CoordinatorSum:
             {self._summing.place(p): each.data.tobytes() for p, each in begun.items()}
         )
         self._next = [self._server.shares, self._server.masked, self._server.confirmed]
+        self._total: Integers | None = None
 
     @property
+    def finished(self) -> bool:
+        """Whether all steps were taken."""
+        return self._total is not None
+
     def asks(self) -> dict[str, SumStep]:
-        """What each party is asked next."""
+        """Return what each party is asked next."""
         return {self._names[place]: SumStep(data=_as_array(data)) for place, data in self._asked.items()}
 
     @property
@@ -230,16 +262,19 @@ class CoordinatorSum:
         return {self._names[place]: why for place, why in self._server.refused.items()}
 
     def take(self, replies: Mapping[str, SumStep]) -> None:
-        """Take the answers of a step but the last."""
-        self._asked = self._next.pop(0)(
-            {self._summing.place(p): each.data.tobytes() for p, each in replies.items()}
-        )
+        """Take the answers of a step; those of the last one open the sum."""
+        answers = {self._summing.place(p): each.data.tobytes() for p, each in replies.items()}
+        if self._next:
+            self._asked = self._next.pop(0)(answers)
+        else:
+            self._total = self._without_excess(self._server.opened(answers))
 
-    def opened(self, replies: Mapping[str, SumStep]) -> Integers:
-        """Take the last answers; return the sum of all survivors, without excess noise."""
-        found = self._server.opened(
-            {self._summing.place(p): each.data.tobytes() for p, each in replies.items()}
-        )
+    def opened(self) -> Integers:
+        """Return the sum of all survivors, without excess noise."""
+        assert self._total is not None
+        return self._total
+
+    def _without_excess(self, found: Opened) -> Integers:
         variances = {party: self._variances[party] for party in map(self._names.__getitem__, found.survivors)}
         secrets = {self._names[place]: secret for place, secret in found.revealed.items()}
         return without_excess(found.total, self.form, self._summing, variances, secrets)
@@ -247,7 +282,7 @@ class CoordinatorSum:
 
 def simulated(summing: Summing, parts: Mapping[str, SumPart]) -> tuple[Form, Integers]:
     """Add up what lies open, as a secure sum would have."""
-    form = _one_form(parts)
+    form = one_form(parts)
     for party, part in parts.items():
         if part.values.shape != (form.length,) or part.values.dtype != np.int64:
             raise RunError(f"{party} sent other numbers than it says.")
@@ -291,7 +326,8 @@ def _largest(summand: Summand, count: int) -> int:
     return largest_sum(1, max(summand.largest, 1), summand.noise, count, failure=OVERFLOW / 4)
 
 
-def _one_form(messages: Mapping[str, Any]) -> Form:
+def one_form(messages: Mapping[str, Any]) -> Form:
+    """Return the form of all answers; refuse answers that have no sum."""
     texts = {each.form for each in messages.values()}
     if len(texts) > 1:
         raise RunError("the parties' answers differ in kind, shape or size of numbers, so they have no sum.")

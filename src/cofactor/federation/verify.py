@@ -21,7 +21,7 @@ from cofactor.federation.books import all_released, released
 from cofactor.federation.door import COORDINATOR, round_of
 from cofactor.federation.folder import digests, read_facts, seal
 from cofactor.federation.halves import shared_units
-from cofactor.federation.summing import PROTECTIONS, SIMULATION
+from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION
 from cofactor.federation.transcript import Sent, Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.guarantee import Guarantee
@@ -153,7 +153,8 @@ class _Stored:
             self._check_answer(sent, (sent.sender, sent.round) in charged, where)
             # A secure sum takes several messages of a party; what protects them tells them apart.
             which = sent.sender, sent.round, sent.kind, sent.protection
-            if digests.setdefault(which, sent.digest) != sent.digest:
+            # A decrypter may be asked for several parts of a sum that it opens.
+            if digests.setdefault(which, sent.digest) != sent.digest and sent.protection != OPENS:
                 raise RunError(f"{where}: two different answers left the party.")
         answered = {(sender, round) for sender, round, *_ in digests}
         unseen = len(charged - answered)
@@ -161,10 +162,13 @@ class _Stored:
         return f"{len(answered):,} answers left the parties, each in its round as it should be.{beside}"
 
     def _check_answer(self, sent: Sent, charged: bool, where: str) -> None:
-        if sent.sender not in self.parties or not 1 <= sent.round <= self._together["rounds"]:
+        role = sent.sender in self._together.get("roles", ())
+        if not (role or sent.sender in self.parties) or not 1 <= sent.round <= self._together["rounds"]:
             raise RunError(f"{where}: there was no such party or round.")
+        if role and sent.protection != "public":
+            raise RunError(f"{where}: it holds no ratings, and sent something that is not public.")
         protection, _, hidden = sent.protection.partition(", ")
-        if hidden not in ("", "masked", SIMULATION) or protection not in PROTECTIONS:
+        if hidden not in ("", MASKED, ENCRYPTED, SIMULATION) or protection not in PROTECTIONS:
             raise RunError(f"{where}: nobody knows what {sent.protection!r} protects.")
         if protection in ("noise", "a share of noise") and not charged:
             raise RunError(f"{where}: an answer left, and the party's ledger knows nothing of it.")

@@ -40,6 +40,8 @@ class Layers:
     """How many parties' noise an attacker may know; at least 1, because every party knows its own."""
     ratio: float = 1.02
     """The most noise that stays, in variance, relative to the target: nearer to 1 takes more layers."""
+    taken_off: bool = True
+    """Whether noise that is too much is taken off again. If not, there is one layer, right for the fewest."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -62,6 +64,8 @@ class Layers:
 
         With any number from grid[j] to grid[j - 1] - 1 they are too much by at most `ratio`.
         """
+        if not self.taken_off:
+            return (self.fewest,)
         found = [self.parties]
         while found[-1] > self.fewest:
             honest = math.ceil((found[-1] - 1 - self.colluding) / Fraction(self.ratio))

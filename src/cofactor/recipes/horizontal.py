@@ -34,7 +34,7 @@ from cofactor.recipes.summing_mode import (
     two_parties,
     with_grain,
 )
-from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
+from cofactor.recipes.sums import AnySum, PlainSum
 from cofactor.recipes.usual_steps import USER_LIMIT, UsualSteps, mean_share, one_release
 
 _RATING = (
@@ -81,7 +81,7 @@ class HorizontalMF:
     """When users are fitted at home: to every average; once, beforehand; or a step after every step."""
     home: Bayes | UsersOnly = field(default_factory=Bayes)
     """What each party fits in the end, at home."""
-    aggregate: PlainSum | IdealSum | SecureSum = field(default_factory=PlainSum)
+    aggregate: AnySum = field(default_factory=PlainSum)
     """How the parties' answers are added up. Where only sums are seen and a round has one step, the parties'
     noise adds up to that of one; with more steps every party adds all of its noise in each."""
     grain: float | None = None

@@ -1,22 +1,41 @@
 """What a party needs to take part: its door, its half of the recipe, and its end of the wire."""
 
 from collections.abc import Mapping
+from secrets import SystemRandom
+from typing import Any
 
 from cofactor.crypto.keys import Identity
+from cofactor.errors import ConfigError
 from cofactor.federation.door import Door
 from cofactor.federation.drive import Session
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Home, Recipe
 from cofactor.federation.host import Host
+from cofactor.federation.opening import Key
 from cofactor.federation.party import Party
-from cofactor.federation.summing import Summing
+from cofactor.federation.summing import Decryption, Summing
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.schedule import Schedule
-from cofactor.randomness import InsecureRandom, Random
+from cofactor.randomness import InsecureRandom, Random, SecureRandom
 from cofactor.recipes.sums import AnySum, PlainSum
 
 
-def summing_of(recipe: Recipe, facts: Facts, roster: Mapping[str, bytes]) -> Summing | None:
+def keys_for(recipe: Recipe, facts: Facts) -> tuple[Decryption | None, dict[str, Key]]:
+    """Deal keys to decrypters, drawn by lot among the parties, where decrypters open sums.
+
+    Returns what everybody may know, and by decrypter what it alone may. Whoever calls this is the dealer.
+    """
+    aggregate = aggregate_of(recipe)
+    if facts.cohort or aggregate.layers(facts.summed) is None or not hasattr(aggregate, "dealt"):
+        return None, {}
+    count = aggregate.decrypter_count(facts.summed)
+    drawn = tuple(SystemRandom().sample(facts.parties, count))
+    return aggregate.dealt(drawn)
+
+
+def summing_of(
+    recipe: Recipe, facts: Facts, roster: Mapping[str, bytes], decryption: Decryption | None = None
+) -> Summing | None:
     """Return how sums are made by parties with these public keys; None if every answer is seen by itself."""
     aggregate, count = aggregate_of(recipe), facts.summed
     layers = aggregate.layers(count)
@@ -25,6 +44,7 @@ def summing_of(recipe: Recipe, facts: Facts, roster: Mapping[str, bytes]) -> Sum
     return Summing(
         layers=None if facts.cohort else layers,
         neighbourhood=None if facts.cohort else aggregate.neighbourhood(count),
+        decryption=decryption,
         roster=dict(roster),
         goes_on=facts.split == "on-device",
     )
@@ -64,6 +84,7 @@ def host_of(
     ledger: Ledger | None,
     random: Random,
     identity: Identity,
+    key: Key | None = None,
     loudest: float = 1.0,
     seed: int = 0,
     dropout: float = 0.0,
@@ -89,6 +110,27 @@ def host_of(
         file=None if session.folder is None else session.folder / f"{party.name}.npz",
         summing=session.summing,
         identity=identity,
+        key=key,
+    )
+
+
+def role_hosts(recipe: Any, facts: Facts, session: Session, seed: int) -> dict[str, Host]:
+    """Return the ends of the wire of those who take part and hold no ratings, if a recipe needs any."""
+    names: tuple[str, ...] = recipe.roles(facts) if hasattr(recipe, "roles") else ()
+    taken = next((name for name in names if name in facts.parties), None)
+    if taken is not None:
+        raise ConfigError(f"no party may be called {taken!r}: somebody else is. Give it another name.")
+    return {name: _role_host(recipe, name, facts, session, seed) for name in names}
+
+
+def _role_host(recipe: Any, name: str, facts: Facts, session: Session, seed: int) -> Host:
+    door = Door(party=name, ledger=None, random=SecureRandom(), run=session.name)
+    return Host(
+        recipe.role(name, facts, door, seed),
+        door,
+        session=session.name,
+        kinds=recipe.messages,
+        file=None if session.folder is None else session.folder / f"{name}.npz",
     )
 
 

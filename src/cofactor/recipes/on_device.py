@@ -28,7 +28,7 @@ from cofactor.recipes.on_device_halves import SUMS, DeviceCoordinator, DeviceGra
 from cofactor.recipes.shared_vectors import Finished, Shared
 from cofactor.recipes.steps import Steps, check_scale
 from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
-from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
+from cofactor.recipes.sums import AnySum, SecureSum, own_share
 from cofactor.recipes.usual_steps import one_release
 
 _RATING = (
@@ -77,7 +77,7 @@ class OnDeviceMF:
     """The mean rating, if it is public: there predictions begin. Left out, three quarters of the highest."""
     users: Literal["refitted", "pretrained"] = "refitted"
     """When users are fitted at home: in every round, or once, beforehand."""
-    aggregate: PlainSum | IdealSum | SecureSum = field(
+    aggregate: AnySum = field(
         default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1)
     )
     """How answers are added up, how many devices may drop out, and how many may collude. With a plain sum

@@ -43,7 +43,7 @@ from cofactor.recipes.item_rounds import ItemRound, check_rounds, item_columns, 
 from cofactor.recipes.item_sums import GAIN_LIMIT, SPREAD_LIMIT
 from cofactor.recipes.projected_steps import Sketch
 from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
-from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
+from cofactor.recipes.sums import AnySum, SecureSum, own_share
 from cofactor.recipes.usual_steps import one_release
 
 _RATING = (
@@ -94,7 +94,7 @@ class SharedBiases:
     themselves; if they do not, they stay by themselves. 0 not to ask."""
     public_items: PublicItems | None = None
     """Public numbers about items, declared beforehand."""
-    aggregate: PlainSum | IdealSum | SecureSum = field(
+    aggregate: AnySum = field(
         default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1)
     )
     """How messages are added up, how many devices may drop out, and how many may collude."""

@@ -16,7 +16,8 @@ from cofactor.privacy.mechanisms import Skellam
 from cofactor.recipes.local_steps import MEAN, release_of
 from cofactor.recipes.steps import Steps
 from cofactor.recipes.summed_steps import grain_for
-from cofactor.recipes.sums import AnySum, IdealSum, SecureSum, own_share
+from cofactor.recipes.hidden_sums import HiddenSum
+from cofactor.recipes.sums import AnySum, IdealSum, own_share
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ def grain_of(recipe: Any, facts: Facts) -> float | None:
 
 def playable(aggregate: AnySum, facts: Facts) -> AnySum:
     """Return how a sum is made: who plays all devices cannot hide anything from itself."""
-    if facts.cohort and isinstance(aggregate, SecureSum):
+    if facts.cohort and isinstance(aggregate, HiddenSum):
         return IdealSum(dropout=aggregate.dropout, colluding=aggregate.colluding)
     return aggregate
 
@@ -87,7 +88,8 @@ def check_sum(recipe: Any) -> None:
     """Refuse an aggregate that is none, and a grain that is no number."""
     if not isinstance(recipe.aggregate, AnySum):
         raise ConfigError(
-            f"aggregate must be PlainSum(), SecureSum() or IdealSum(), got {recipe.aggregate!r}."
+            "aggregate must be PlainSum(), SecureSum(), EncryptedSum(), SharedSum() or IdealSum(), got "
+            f"{recipe.aggregate!r}."
         )
     positive(grain=getattr(recipe, "grain", None))
 

@@ -1,14 +1,11 @@
 """How the answers of all parties to one question are added up, and how much noise each must add for that."""
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 
-from cofactor.config import not_negative, plain_numbers
 from cofactor.crypto.neighbours import Neighbourhood
-from cofactor.errors import ConfigError
 from cofactor.privacy.guarantee import Assumption
 from cofactor.privacy.layers import Layers
+from cofactor.recipes.hidden_sums import HiddenSum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,60 +30,7 @@ class PlainSum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OnlySums:
-    """Nobody sees more than the sum, so that the parties share the noise, sized for the honest survivors.
-
-    A party knows its own noise, and at least one party is always taken to collude: what is left when its part
-    is taken off must still have all the noise. Alone, a party adds all of it.
-    """
-
-    dropout: float = 0.0
-    """The largest part of the parties that may drop out of a round. If more do, nothing is opened."""
-    colluding: float = 0.0
-    """The part of the parties that may tell the coordinator all they know; at least one party always may."""
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        for name in ("dropout", "colluding"):
-            not_negative(**{name: getattr(self, name)})
-            if getattr(self, name) >= 1:
-                raise ConfigError(
-                    f"{name} must be at least 0 and below 1, such as 0.2, got {getattr(self, name)}."
-                )
-        if self.dropout + self.colluding >= 1:
-            raise ConfigError(
-                f"dropout {self.dropout:g} and colluding {self.colluding:g} together leave no honest party. "
-                "Make one of them smaller."
-            )
-
-    def layers(self, parties: int) -> Layers | None:
-        """Return how the noise is divided among so many parties; None for a party that is alone."""
-        if parties < 2:
-            return None
-        # In fractions of the decimals that a user writes: 0.9 times 10 parties are 9 of them, not 10.
-        fewest = math.ceil((1 - Fraction(str(self.dropout))) * parties)
-        colluding = max(1, math.floor(Fraction(str(self.colluding)) * parties))
-        if colluding >= fewest:
-            raise ConfigError(
-                f"of {parties} parties {fewest} may be left, and {colluding} of them may collude: no noise "
-                "would protect. Find more parties, or allow fewer dropouts."
-            )
-        return Layers(parties=parties, fewest=fewest, colluding=colluding)
-
-    def _trusted(self, layers: Layers, hidden: str) -> tuple[Assumption, ...]:
-        some = "one of them colludes" if layers.colluding == 1 else f"{layers.colluding:,} of them collude"
-        return (
-            Assumption(what="nobody sees more of what is summed than the sum", met=hidden),
-            Assumption(
-                what=f"of {layers.parties:,} parties, at most {some} with the coordinator or each other",
-                met="it is taken on trust: whoever knows more parts of the noise is left with less than all "
-                "of it",
-            ),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class IdealSum(_OnlySums):
+class IdealSum(HiddenSum):
     """A sum that is secure by decree: a simulation, for parties too many to play one by one.
 
     It shows what a secure sum gives. Nothing here hides the answers from whoever runs the process, so a
@@ -102,7 +46,7 @@ class IdealSum(_OnlySums):
         layers = self.layers(parties)
         if layers is None or _adds_all(layers):
             return ()
-        return self._trusted(layers, "that is only simulated here")
+        return self.trusted(layers, "that is only simulated here")
 
     def why_not(self, parties: int) -> tuple[str, ...]:
         """Return why a guarantee does not hold: with two parties every party adds all the noise anyway."""
@@ -116,7 +60,7 @@ class IdealSum(_OnlySums):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecureSum(_OnlySums):
+class SecureSum(HiddenSum):
     """Masks hide every answer, and cancel in the sum, also of those who are left when others drop out.
 
     The protocol is that of Bonawitz et al. (2017) with the neighbourhoods of Bell et al. (2020).
@@ -142,7 +86,7 @@ class SecureSum(_OnlySums):
         if layers is None or near is None:
             return ()
         return (
-            *self._trusted(layers, f"masks hide each party's part, {_against(near)}"),
+            *self.trusted(layers, f"masks hide each party's part, {_against(near)}"),
             *_honest_coordinator(near, layers),
             Assumption(
                 what="every party knows the public keys of the others beforehand",

@@ -30,7 +30,15 @@ from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Schedule
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Random, SecureRandom
-from cofactor.recipes.hosts import aggregate_of, host_of, noise_beside_own, own_random, summing_of
+from cofactor.recipes.hosts import (
+    aggregate_of,
+    host_of,
+    keys_for,
+    noise_beside_own,
+    own_random,
+    role_hosts,
+    summing_of,
+)
 from cofactor.recipes.sums import IdealSum
 from cofactor.recipes.telling import told_rounds
 
@@ -85,9 +93,9 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
     terms = terms_of(settled, budget, federation, training.seed)
     session = begun(training.folder, terms, settled.messages)
     identities = {party.name: Identity.generate() for party in federation.parties}
-    session = replace(
-        session, summing=summing_of(settled, facts, {name: key.public for name, key in identities.items()})
-    )
+    decryption, keys = keys_for(settled, facts)
+    roster = {name: identity.public for name, identity in identities.items()}
+    session = replace(session, summing=summing_of(settled, facts, roster, decryption))
     schedules = {} if budget is None else _schedules(settled, federation, budget)
     ledgers = {} if budget is None else _ledgers(federation, budget, schedules, session.name, training)
     coordinator = settled.coordinator(facts, training.seed)
@@ -102,6 +110,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
             ledger=ledgers.get(party.name),
             random=own_random(training.random, facts.place(party.name)),
             identity=identities[party.name],
+            key=keys.get(party.name),
             loudest=loudest.get(party.name, 1.0),
             seed=training.seed,
             dropout=training.failures.devices,
@@ -115,7 +124,8 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         tell(training.folder, event)
         training.progress(event)
 
-    channel = InProcess(hosts, failures=training.failures)
+    roles = role_hosts(settled, facts, session, training.seed)
+    channel = InProcess(hosts, roles=roles, failures=training.failures)
     try:
         drive(
             coordinator, channel, session, told_rounds(note, budget, _loosest(schedules, federation, budget))
@@ -135,7 +145,9 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         events=tuple(events),
         guarantee=_guarantee(settled, federation, budget, all_released(ledgers, session.name)),
         homes=homes,
-        together=_together(settled, federation, budget, session, ledgers, coordinator.rounds),
+        together=_together(
+            settled, federation, budget, session, ledgers, coordinator.rounds, tuple(roles)
+        ),
     )
 
 
@@ -279,6 +291,7 @@ def _together(
     session: Session,
     ledgers: Mapping[str, Ledger],
     rounds: int,
+    roles: tuple[str, ...],
 ) -> Together:
     facts, sent = federation.facts, session.transcript.sent
     shared = {} if budget is None else recipe.promise(facts, budget).shared
@@ -302,6 +315,7 @@ def _together(
         budget=None if budget is None else as_table(budget),
         parties=parties,
         rounds=rounds,
+        roles=roles,
         traffic=sum(each.bytes for each in sent),
         transcript=session.transcript.content(),
         ledgers={name: ledger.content() for name, ledger in ledgers.items()},

@@ -30,7 +30,7 @@ from cofactor.recipes.summing_mode import (
     two_parties,
     with_grain,
 )
-from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
+from cofactor.recipes.sums import AnySum, PlainSum
 from cofactor.recipes.usual_steps import LIMIT, UsualSteps, mean_share, one_release
 from cofactor.recipes.vertical_halves import FINE_TUNING, STEPS, VerticalCoordinator, VerticalParticipant
 
@@ -73,7 +73,7 @@ class VerticalMF:
     """Steps at the end in which only item vectors move: kappa in the paper."""
     alone: bool = False
     """Whether parties never hear of each other: what cooperation is measured against."""
-    aggregate: PlainSum | IdealSum | SecureSum = field(default_factory=PlainSum)
+    aggregate: AnySum = field(default_factory=PlainSum)
     """How the parties' answers about users are added up. Where only sums are seen and a round has one step,
     the parties' noise on them adds up to that of one; item vectors always have all of their party's."""
     grain: float | None = None

@@ -21,7 +21,7 @@ from cofactor.privacy.mechanisms import Gaussian, Skellam
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.recipes.summed_steps import grain_for
 from cofactor.recipes.summing_mode import check_sum
-from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
+from cofactor.recipes.sums import AnySum, PlainSum, own_share
 from cofactor.recipes.taste_coordinator import TasteCoordinator
 from cofactor.recipes.taste_items import ITEM_BOUND
 from cofactor.recipes.taste_letters import (
@@ -55,7 +55,7 @@ class VerticalTaste:
     """In how many directions tastes are told, besides generosity."""
     item_share: float = 0.1
     """Share of the budget for the release about items; the messages about users have the rest."""
-    aggregate: PlainSum | IdealSum | SecureSum = field(default_factory=PlainSum)
+    aggregate: AnySum = field(default_factory=PlainSum)
     """How messages about users are added up: whether each is seen, or only their sum."""
     grain: float | None = None
     """What 1 stands for where messages about users are summed as whole numbers."""

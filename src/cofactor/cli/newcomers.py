@@ -1,0 +1,101 @@
+"""Somebody who has rated nothing, and items that nobody has rated, as the command line is told of them."""
+
+import csv
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cofactor.errors import ConfigError, DataError, did_you_mean
+
+if TYPE_CHECKING:
+    from cofactor.data.codes import Code
+    from cofactor.data.coding import Coding
+    from cofactor.data.tables import Table
+    from cofactor.factors.model import Factors
+
+LIKE = "--attributes must look like NAME=VALUE,NAME=VALUE, for example age=31,gender=F"
+
+
+def parsed_attributes(text: str) -> dict[str, str]:
+    """Read NAME=VALUE pairs between commas; a pair that has a comma in it stands in double quotes."""
+    told: dict[str, str] = {}
+    for pair in next(csv.reader([text], skipinitialspace=True), []):
+        name, found, value = (part.strip() for part in pair.partition("="))
+        if not (name and found and value):
+            raise ConfigError(f"{LIKE}; got {pair!r}.")
+        if name in told:
+            raise ConfigError(f"--attributes names {name} twice. Give each attribute once.")
+        told[name] = value
+    if not told:
+        raise ConfigError(f"{LIKE}; it is empty.")
+    return told
+
+
+def person(model: "Factors", attributes: str, name: str) -> "Factors":
+    """Return the model for somebody new; what she says about herself must mean something to it."""
+    told = parsed_attributes(attributes)
+    if model.views is not None and model.views.attributes is not None:
+        _check(told, model.views.attributes)
+    return model.for_attributes(told, user=name)
+
+
+def _check(told: dict[str, str], coding: "Coding") -> None:
+    """Refuse names and values without a meaning: a slip on the command line must not count as an answer."""
+    codes = dict(zip(coding.columns, coding.codes, strict=True))
+    for name, value in told.items():
+        if name not in codes:
+            known = "; ".join(f"{each}: {_meaning(code)}" for each, code in codes.items())
+            raise DataError(f'there is no attribute "{name}".{did_you_mean(name, codes)} There are {known}.')
+        if not _understood(name, value, coding):
+            hint = did_you_mean(value, getattr(codes[name], "values", ()))
+            raise DataError(
+                f"{name}={value} means nothing to the model.{hint} Give {_meaning(codes[name], most=50)}, or "
+                "leave it out."
+            )
+
+
+def _understood(name: str, value: str, coding: "Coding") -> bool:
+    try:
+        missing = all(map(math.isnan, coding.one({name: value}).tolist()))
+    except DataError:
+        return False
+    return not missing and not coding.not_coded({name: value})
+
+
+def _meaning(code: "Code", most: int = 4) -> str:
+    """Say which values an attribute has."""
+    from cofactor.data.codes import Category, Region, Tags, Year
+    from cofactor.factors.views import listed
+
+    if isinstance(code, Category | Tags):
+        return ("one of " if isinstance(code, Category) else "any of ") + listed(code.values, most)
+    if isinstance(code, Region):
+        return "a US zip code"
+    return "a year" if isinstance(code, Year) else "a number"
+
+
+def with_new_items(model: "Factors", path: Path) -> tuple["Factors", frozenset[str]]:
+    """Return the model with the items of a table that it does not have yet, and their ids as text."""
+    from cofactor.data.tables import read_items
+
+    table = read_items(path)
+    grown = model.add_items(table)
+    new = frozenset(map(str, grown.item_ids[len(model.item_ids) :].tolist()))
+    _note(model, table, path.name, len(new))
+    return grown, new
+
+
+def _note(model: "Factors", table: "Table", name: str, new: int) -> None:
+    """Say on standard error what of the table is not used."""
+    if len(table) > new:
+        print(
+            f"{name}: {len(table) - new:,} items are in the model already and stay as they are",
+            file=sys.stderr,
+        )
+    assert model.views is not None
+    assert model.views.feature_coding is not None
+    for column, rows in model.views.feature_coding.unseen(table).items():
+        print(
+            f'{name}: {rows:,} items have a value of "{column}" that the model has never met', file=sys.stderr
+        )

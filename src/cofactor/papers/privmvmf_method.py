@@ -1,0 +1,61 @@
+"""PrivMVMF's own model in its three scenarios: trained by all users' devices, and asked about new ones."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from cofactor.data.ratings import Ratings
+from cofactor.factors.model import Factors
+from cofactor.federation.federation import Federation
+from cofactor.papers.privmvmf_numbers import COLD_ITEM, COLD_USER
+from cofactor.papers.privmvmf_sides import Sided
+from cofactor.papers.privmvmf_splits import Parts
+from cofactor.recipes.multiview import MultiViewMF
+from cofactor.recipes.sums import PlainSum
+from cofactor.recipes.train import train
+
+
+def published() -> MultiViewMF:
+    """Return the paper's setting, gradients added up as they are: sums of whole numbers are always exact."""
+    return replace(MultiViewMF.as_published(), aggregate=PlainSum())
+
+
+def federation_of(ratings: Ratings, sides: Sided) -> Federation:
+    """Return all users as devices, with the attributes that only they know and the items' features."""
+    devices = Federation.on_device(ratings, scale=ratings.scale)
+    return devices.with_public_items(sides.features).with_user_attributes(sides.attributes)
+
+
+def tested(parts: Parts, sides: Sided, recipe: MultiViewMF, seed: int) -> Factors:
+    """Train on what a scenario leaves, and return the model of its tested users and items."""
+    run = train(recipe, federation_of(parts.train, sides), seed=seed)
+    [home] = run.homes.values()
+    if parts.scenario == COLD_USER:
+        return _of_new_users(home, parts.test, sides)
+    return _of_new_items(home, parts.test, sides) if parts.scenario == COLD_ITEM else home
+
+
+def _of_new_users(model: Factors, test: Ratings, sides: Sided) -> Factors:
+    """Return the users' vectors that their attributes tell (equation 15)."""
+    assert model.views is not None
+    return replace(
+        model,
+        user_ids=test.user_ids,
+        user_bias=np.zeros(test.user_count, np.float32),
+        user_vectors=model.views.user_vectors(sides.attributes.rows(test.user_ids)),
+        seen=None,
+    )
+
+
+def _of_new_items(model: Factors, test: Ratings, sides: Sided) -> Factors:
+    """Return the items' vectors that their features tell (equation 17)."""
+    whole = model.add_items(sides.features)
+    new = np.array([whole.item_row(item) for item in test.item_ids.tolist()])
+    return replace(
+        whole,
+        item_ids=test.item_ids,
+        item_bias=whole.item_bias[new],
+        item_vectors=whole.item_vectors[new],
+        home=None,
+        seen=None,
+    )

@@ -1,0 +1,73 @@
+"""Table IV of PrivMVMF: how well it recommends, beside what is simple."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from cofactor.papers.cells import Effort
+from cofactor.papers.material import Material
+from cofactor.papers.privmvmf_baselines import NOTES, baselines
+from cofactor.papers.privmvmf_findings import OURS, PAPER
+from cofactor.papers.privmvmf_lossless import lossless
+from cofactor.papers.privmvmf_measures import measured
+from cofactor.papers.privmvmf_method import published, tested
+from cofactor.papers.privmvmf_numbers import MEASURES, SCENARIOS, TABLE_4
+from cofactor.papers.privmvmf_sides import Sided
+from cofactor.papers.privmvmf_splits import Parts, parts
+from cofactor.papers.results import Row
+from cofactor.progress import Listener, Progress
+
+Values = dict[str, dict[str, list[float]]]
+"""By line and measure, one number for each repeat."""
+
+
+def table4(material: Material, effort: Effort, progress: Listener) -> list[Row]:
+    """Train and measure all scenarios as often as there are seeds; then train once under encryption."""
+    assert isinstance(material, Sided)
+    rows = []
+    for at, scenario in enumerate(SCENARIOS):
+        found: Values = {}
+        for seed in range(1, effort.seeds + 1):
+            _measure(parts(material.ratings, scenario, seed), material, seed, found)
+            done, steps = at * effort.seeds + seed, len(SCENARIOS) * effort.seeds
+            progress(Progress("trainings", done, steps, f"{material.name}, {scenario}"))
+        rows += _rows(f"{material.name}: {scenario}", TABLE_4[scenario], found, _described(material))
+    return [*rows, *lossless(material)]
+
+
+def _measure(own: Parts, sides: Sided, seed: int, found: Values) -> None:
+    models = {OURS: tested(own, sides, published(), seed)}
+    models |= {name: make(own, sides.features, seed) for name, make in baselines(own.scenario).items()}
+    for line, model in models.items():
+        for column, value in measured(model, own.rated, own.test, seed=seed).items():
+            found.setdefault(line, {}).setdefault(column, []).append(value)
+
+
+def _described(sides: Sided) -> str:
+    """Say what is known of users and items."""
+    return (
+        f"users by {len(sides.attributes.coding.names)} numbers ({', '.join(sides.attributes.coding.columns)}), "
+        f"items by {len(sides.features.names)} numbers of {sides.features.source}"
+    )
+
+
+def _rows(panel: str, paper: Mapping[str, Mapping[str, float]], found: Values, note: str) -> list[Row]:
+    ours = [
+        Row(line=line, panel=panel, column=column, note=NOTES.get(line, note), **spread(values))
+        for line, columns in found.items()
+        for column, values in columns.items()
+    ]
+    theirs = [
+        Row(line=PAPER[which], panel=panel, column=column, ours=None, paper=numbers[column])
+        for which, numbers in paper.items()
+        for column in MEASURES
+    ]
+    return [*ours[: len(MEASURES)], *theirs, *ours[len(MEASURES) :]]
+
+
+def spread(values: Sequence[float]) -> dict[str, float | None]:
+    """Return the mean of repeats, and as ends of its range one standard deviation each way, as papers print."""
+    mean = statistics.fmean(values)
+    if len(values) == 1:
+        return {"ours": mean}
+    deviation = statistics.stdev(values)
+    return {"ours": mean, "low": mean - deviation, "high": mean + deviation}

@@ -257,7 +257,7 @@ def test_a_model_without_titles_or_ratings_at_home_grows_as_well(model: Factors)
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        (table([100, 101], ["1", "2"], ["", ""]), "has all 2 items of new.csv already"),
+        (table([100, 101], ["1", "2"], ["", ""]), "every item of new.csv is in the model already"),
         (table([7, 7], ["1", "2"], ["", ""]), "an id occurs twice"),
         (Table(np.array([7]), (Column("length", "number", ("9",)),)), 'no column "genres"'),
         (PublicItems.of_numbers([1], [[1.0]], names=["colour"], source="x"), "lacks length.*adds colour"),

@@ -30,6 +30,7 @@ RECIPES = (
     "on-device-mf",
     "local-reports",
     "projected-mf",
+    "multi-view",
     "central-dpsgd",
     "dp-sgld",
     "objective-perturbation",
@@ -39,7 +40,7 @@ RECIPES = (
 PLANNED = tuple(each for each in RECIPES if each not in ("objective-perturbation", "alone", "pooled"))
 """Those that release something with noise for which an epsilon can be proved."""
 PROPOSED = (1.0, 2.0, 4.0, 8.0)
-_PUBLISHED = "vertical-mf, horizontal-mf, on-device-mf, projected-mf or central-dpsgd"
+_PUBLISHED = "vertical-mf, horizontal-mf, on-device-mf, projected-mf, multi-view or central-dpsgd"
 
 
 def classes() -> dict[str, Any]:
@@ -49,6 +50,7 @@ def classes() -> dict[str, Any]:
     from cofactor.recipes.horizontal import HorizontalMF
     from cofactor.recipes.langevin import DPSGLD
     from cofactor.recipes.local_reports import LocalReports
+    from cofactor.recipes.multiview import MultiViewMF
     from cofactor.recipes.objective import ObjectivePerturbation
     from cofactor.recipes.on_device import OnDeviceMF
     from cofactor.recipes.pooled import Pooled
@@ -59,7 +61,7 @@ def classes() -> dict[str, Any]:
     from cofactor.recipes.vertical_taste import VerticalTaste
 
     ours = (SecureALS, SharedBiases, VerticalTaste)
-    published = (VerticalMF, HorizontalMF, OnDeviceMF, LocalReports, ProjectedMF, CentralDPSGD)
+    published = (VerticalMF, HorizontalMF, OnDeviceMF, LocalReports, ProjectedMF, MultiViewMF, CentralDPSGD)
     literature = (DPSGLD, ObjectivePerturbation)
     return dict(zip(RECIPES, (*ours, *published, *literature, Alone, Pooled), strict=True))
 

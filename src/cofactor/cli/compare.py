@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from cofactor.cli import options
+from cofactor.cli.attributes import codes_items
 from cofactor.cli.outcome import print_comparison, scores_as_object, size_of
 from cofactor.cli.parties import Gathering, Reading, split_off
 from cofactor.cli.parties import public_items as find_public_items
@@ -59,7 +60,8 @@ def compare(
             member=member,
             implicit=implicit,
         )
-        known = find_public_items(public_items, files[0], items)
+        coded = codes_items(facts["recipe"]["kind"])
+        known = find_public_items(public_items, files[0], items, coded=coded)
         scores = _measured(run, files, reading, test_fraction, known)
     elif not scores:
         raise ConfigError(

@@ -20,7 +20,11 @@ LIKE = "--attributes must look like NAME=VALUE,NAME=VALUE, for example age=31,ge
 def parsed_attributes(text: str) -> dict[str, str]:
     """Read NAME=VALUE pairs between commas; a pair that has a comma in it stands in double quotes."""
     told: dict[str, str] = {}
-    for pair in next(csv.reader([text], skipinitialspace=True), []):
+    try:
+        pairs = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error:
+        raise ConfigError(f"{LIKE}; got {text!r}.") from None
+    for pair in pairs:
         name, found, value = (part.strip() for part in pair.partition("="))
         if not (name and found and value):
             raise ConfigError(f"{LIKE}; got {pair!r}.")
@@ -88,14 +92,13 @@ def with_new_items(model: "Factors", path: Path) -> tuple["Factors", frozenset[s
 
 def _note(model: "Factors", table: "Table", name: str, new: int) -> None:
     """Say on standard error what of the table is not used."""
-    if len(table) > new:
-        print(
-            f"{name}: {len(table) - new:,} items are in the model already and stay as they are",
-            file=sys.stderr,
-        )
     assert model.views is not None
     assert model.views.feature_coding is not None
+    known = len(table) - new
+    if known:
+        stay = "item is in the model already and stays as it is"
+        many = "items are in the model already and stay as they are"
+        print(f"{name}: {known:,} {stay if known == 1 else many}", file=sys.stderr)
     for column, rows in model.views.feature_coding.unseen(table).items():
-        print(
-            f'{name}: {rows:,} items have a value of "{column}" that the model has never met', file=sys.stderr
-        )
+        items = "1 item has" if rows == 1 else f"{rows:,} items have"
+        print(f'{name}: "{column}" of {items} a value that the model has never met', file=sys.stderr)

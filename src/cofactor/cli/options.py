@@ -64,6 +64,14 @@ PublicItems = Annotated[
         "it; auto: the table that came with the ratings, or --items.",
     ),
 ]
+UserAttributes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|auto",
+        help="Use what a table says about the users (age, gender ...), which stays with their party; auto: "
+        "the table that came with the ratings. For recipes that can, such as multi-view.",
+    ),
+]
 Items = Annotated[Path | None, typer.Option(help="Table of items with titles, if not beside FILE.")]
 Scale = Annotated[str | None, typer.Option(metavar="LOW:HIGH", help="Rating scale, such as 1:5.")]
 Duplicates = Annotated[str, typer.Option(help="Pairs rated twice: error, last or mean.")]

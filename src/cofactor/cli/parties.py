@@ -223,22 +223,30 @@ def item_table(file: Path, items: Path | None) -> "Table | None":
         return None
 
 
-def public_items(wanted: str | None, file: Path, items: Path | None) -> "PublicItems | None":
-    """Return what `--public-items` declares to be public; nothing if it was left out."""
+def public_items(
+    wanted: str | None, file: Path, items: Path | None, *, coded: bool = False
+) -> "PublicItems | None":
+    """Return what `--public-items` declares to be public; nothing if it was left out.
+
+    `coded` items remember how, so that a model can take in new ones later.
+    """
     from cofactor.data.public_items import PublicItems
     from cofactor.data.tables import items_beside, read_items
+    from cofactor.data.tag_genome import is_tag_genome
 
+    make = PublicItems.coded if coded else PublicItems.of_table
     if wanted is None:
         return None
     if wanted != "auto":
-        return PublicItems.of_table(read_items(wanted))
+        genome = is_tag_genome(wanted)
+        return PublicItems.of_tag_genome(wanted) if genome else make(read_items(wanted))
     table = items_beside(file) if items is None else read_items(items)
     if table is None:
         raise ConfigError(
             f"--public-items auto takes the table of items that came with the ratings, and none is beside "
             f"{file}. Name it: --public-items movies.csv."
         )
-    return PublicItems.of_table(table)
+    return make(table)
 
 
 def tell_public(found: "PublicItems", ids: Any) -> None:

@@ -71,18 +71,28 @@ class Wish:
     federation: FederationWish = field(default_factory=FederationWish)
     not_private: bool = False
     seed: int = 0
+    coding: Mapping[str, Any] | None = None
+    """How user attributes are coded, a table for each column; it is read off their table if left out."""
 
 
 _TABLES: dict[str, Any] = {"recipe": RecipeWish, "budget": BudgetWish, "federation": FederationWish}
+_CODING = "attributes"
+"""The table of a TOML file that says how user attributes are coded."""
 
 
 def with_file(path: Path, wish: Wish) -> Wish:
     """Add what a TOML file says; an option that says something about the same table is a contradiction."""
     tables = _toml(path)
+    coding = tables.pop(_CODING, None)
+    if coding is not None and not isinstance(coding, dict):
+        raise ConfigError(f"{path.name} [{_CODING}] must be a table with an entry for each column.")
+    wish = replace(wish, coding=coding)
     for name, table in tables.items():
         if name not in _TABLES:
-            known = ", ".join(_TABLES)
-            raise ConfigError(f'{path.name} has "{name}".{did_you_mean(name, _TABLES)} Known: {known}.')
+            known = (*_TABLES, _CODING)
+            raise ConfigError(
+                f'{path.name} has "{name}".{did_you_mean(name, known)} Known: {", ".join(known)}.'
+            )
         where, said = f"{path.name} [{name}]", options_of(getattr(wish, name))
         if said:
             words = "how to train" if name == "recipe" else f"what the {name} is"

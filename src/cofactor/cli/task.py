@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cofactor.cli import choose
+from cofactor.cli.attributes import check_attributes, tell_attributes, user_attributes
 from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.parties import (
     Gathering,
@@ -43,6 +44,8 @@ class Task:
     items: Path | None
     public_items: str | None
     """A file, or "auto"; nothing is declared to be public if left out."""
+    user_attributes: str | None
+    """A file, or "auto"; users have no attributes if left out."""
     folder: Path
     force: bool
     newer_data: bool
@@ -56,7 +59,8 @@ class Task:
         if resume:
             raise ConfigError("--resume is for parties that train together; train this file again.")
         # Made here to tell of mistakes before anything is read, and again below, when the data are known.
-        choose.pooled_recipe(self.wish.recipe, implicit=self.reading.implicit)
+        planned = choose.pooled_recipe(self.wish.recipe, implicit=self.reading.implicit)
+        check_attributes(planned, self.user_attributes, self.wish.coding)
         check_free(self.folder, overwrite=self.force)
         ratings = self.reading.ratings(self.files[0])
         chosen = choose.pooled_recipe(self.wish.recipe, implicit=ratings.implicit)
@@ -80,6 +84,7 @@ class Task:
         recipe = choose.chosen_recipe(self.wish.recipe, split, self.wish.budget.unit, count)
         budget = choose.checked_budget(self.wish, recipe)
         failures = checked_failures(asked, split, self.files, recipe)
+        check_attributes(recipe, self.user_attributes, self.wish.coding)
         unfinished = Unfinished(self.folder)
         check_free(self.folder, overwrite=self.force)
         unfinished.check(resume=resume, force=self.force)
@@ -93,11 +98,12 @@ class Task:
         )
         train_part, test_part = gathering.parts(self.reading)
         table = item_table(self.files[0], self.items)
-        public = self._public(train_part.item_ids)
+        public = self._public(train_part.item_ids, coded=getattr(recipe, "coded_items", False))
         if public is not None:
             train_part = train_part.with_public_items(public)
             _tell_unused(recipe)
         recipe = _with_declared(recipe, public)
+        train_part = self._with_attributes(train_part)
         if budget is not None:
             budget = choose.with_usual_delta(budget, train_part.facts, self.wish.budget)
         with unfinished.kept(resume=resume) as folder, interrupted_between_steps(self.progress) as progress:
@@ -107,9 +113,18 @@ class Task:
         unfinished.remove()
         return self._measured(run, train_part, test_part, None)
 
-    def _public(self, ids: Any) -> "PublicItems | None":
+    def _with_attributes(self, federation: "Federation") -> "Federation":
+        """Give the parties their users' attributes, and say how these are coded."""
+        found = user_attributes(self.user_attributes, self.files[0], self.wish.coding)
+        if found is None:
+            return federation
+        if not self.progress.quiet:
+            tell_attributes(found, federation.user_ids)
+        return federation.with_user_attributes(found)
+
+    def _public(self, ids: Any, *, coded: bool = False) -> "PublicItems | None":
         """Return what is declared to be public about the items, and say so."""
-        found = public_items(self.public_items, self.files[0], self.items)
+        found = public_items(self.public_items, self.files[0], self.items, coded=coded)
         if found is not None and not self.progress.quiet:
             tell_public(found, ids)
         return found

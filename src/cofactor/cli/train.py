@@ -76,8 +76,9 @@ def train(
     local_steps: Annotated[int | None, typer.Option(help="Steps of a party between two rounds.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Pooled: passes over the ratings.")] = None,
     public_items: options.PublicItems = None,
+    user_attributes: options.UserAttributes = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with tables recipe, budget and federation.")
+        Path | None, typer.Option(help="TOML file with tables recipe, budget, federation and attributes.")
     ] = None,
     from_run: Annotated[
         Path | None,
@@ -150,6 +151,7 @@ def train(
         test_fraction=test_fraction,
         items=items,
         public_items=public_items,
+        user_attributes=user_attributes,
         folder=out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S"),
         force=force,
         newer_data=from_run is not None,

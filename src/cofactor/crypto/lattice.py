@@ -1,18 +1,18 @@
-"""Sums under lattice encryption (TenSEAL, Microsoft SEAL): many numbers in each ciphertext, milliseconds.
+"""Sums under lattice encryption (TenSEAL, Microsoft SEAL): thousands of numbers in each ciphertext.
 
 The circuit is nothing but additions of whole numbers, and the parameters follow from it. They are the same
 for all sums that can be opened, so that no sum runs out of room and no scale out of bounds:
 
-- Degree 8192 and a modulus of two primes of 48 bits, a third one being demanded by SEAL for its keys. These
-  144 bits lie far below the 218 that the standard's table allows for 128 bits of security.
-- BFV reckons modulo the batching prime 2^60 - 2^14 + 1, so that signed sums of 59 bits are exact. A fresh
-  ciphertext's noise has 12 bits or so and there is room for 35.
-- CKKS gives a number 40 bits after the point, so that 48 bits before it leave 8 for the sign and for noise.
-  The noise of a million ciphertexts stays below 2^-9. Errors of double precision come to less than a tenth
-  in sums of 48 bits and are far smaller in shorter ones: rounded to whole numbers, sums come out as they are.
+- Degree 8192 and a modulus of two primes of 48 bits; SEAL demands a third one for its keys. These 144 bits
+  lie far below the 218 that the standard's table allows for 128 bits of security.
+- BFV reckons modulo the batching prime 2^60 - 2^14 + 1: signed sums of 59 bits are exact. Noise has 28 bits
+  of room in a fresh ciphertext, and as many uploads as one sum takes use up 20 of them at the very most.
+- CKKS gives a number 40 bits after the point, which leaves 8 bits beside the 48 of the largest sum. Noise of
+  all those uploads stays below a hundredth; errors of double precision are about a tenth at 48 bits, and
+  halve with every bit less. So sums come out as they are when they are rounded to whole numbers.
 
-The last slots of every ciphertext hold zeros. What was made with another key or was changed on the way opens
-to noise in all slots, these included, and is refused.
+The last slots of every ciphertext hold zeros. What was made with another key or damaged opens to chance in
+all slots, and is refused. A change by somebody who knows the public key is not noticed: uploads are signed.
 """
 
 import struct
@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.crypto.ciphers import Dealt, Integers, Part
-from cofactor.errors import ConfigError, ProtocolError, TooFew
+from cofactor.errors import ConfigError, ProtocolError, Refused, TooFew
 
-Kind = Literal["bfv", "ckks"]
+Variant = Literal["bfv", "ckks"]
 
 DEGREE = 8192
 PRIMES = (48, 48, 48)
@@ -50,21 +50,21 @@ _LARGEST_BLOCK = 2 * DEGREE * (len(PRIMES) - 1) * 8 + 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Lattice:
-    """Lattice encryption whose key every decrypter holds: each opens pieces alone, and they share the work."""
+    """Lattice encryption with a key that every decrypter holds: they divide the pieces among them."""
 
-    kind: Kind = "bfv"
+    variant: Variant = "bfv"
     """"bfv" is exact; "ckks" reckons with real numbers and rounds what it opens."""
 
     unsafe: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in SLOTS:
-            raise ConfigError(f'kind must be "bfv" or "ckks", got {self.kind!r}.')
+        if self.variant not in SLOTS:
+            raise ConfigError(f'variant must be "bfv" or "ckks", got {self.variant!r}.')
 
     @property
     def exact(self) -> bool:
         """Whether sums come out as they are, to the last bit, whatever the numbers."""
-        return self.kind == "bfv"
+        return self.variant == "bfv"
 
     def quorum_of(self, decrypters: int) -> int:
         """Return 1: whoever holds the key opens alone."""
@@ -83,20 +83,19 @@ class Lattice:
             "Decrypters open only sums that they have added up themselves, of parties who follow the "
             "protocol: whether a ciphertext that was made to fail does so tells something about the key.",
         )
-        return common if self.kind == "bfv" else (*common, _APPROXIMATE)
+        return common if self.variant == "bfv" else (*common, _APPROXIMATE)
 
     def dealt(self, decrypters: int) -> Dealt:
         """Make a fresh key for so many decrypters."""
         _check_decrypters(decrypters)
-        private = _fresh_context(self.kind)
-        cipher = LatticeCipher(self.kind, private.serialize(True, False, False, False))
+        private = _fresh_context(self.variant)
+        cipher = LatticeCipher(self.variant, private.serialize(True, False, False, False))
         return Dealt(cipher, tuple(LatticeHolder(cipher, place, private) for place in range(decrypters)))
 
 
 _APPROXIMATE = (
-    "Approximate sums carry traces of the noise that hides the key (Li and Micciancio 2021): decrypters round "
-    "them to whole numbers before anybody sees them, which wipes the traces out as long as errors stay below "
-    "one half."
+    "Approximate sums carry traces of the noise that hides the key (Li and Micciancio 2021): decrypters "
+    "round them to whole numbers before anybody sees them, which leaves no trace while errors are below 1/2."
 )
 
 
@@ -105,11 +104,11 @@ class LatticeCipher:
 
     quorum = 1
 
-    def __init__(self, kind: Kind, public: bytes) -> None:
-        self.kind: Kind = kind
-        self.identity = sha256(b"cofactor lattice " + kind.encode() + b" " + public).digest()
+    def __init__(self, variant: Variant, public: bytes) -> None:
+        self.variant: Variant = variant
+        self.identity = sha256(b"cofactor lattice " + variant.encode() + b" " + public).digest()
         self._context = _tenseal().Context.load(public, 1)
-        self._room = SLOTS[kind] - CHECKS
+        self._room = SLOTS[variant] - CHECKS
 
     def encrypted(self, values: Integers, bits: int) -> bytes:
         """Return one party's numbers under fresh randomness; refuse numbers that have more than `bits`."""
@@ -172,7 +171,7 @@ class LatticeCipher:
     def opened(self, block: bytes, bits: int, private: Any) -> Integers:
         """Open one ciphertext with the key, which its holder passes; zeros fill up the last one."""
         slots = np.array(self._read(block, private).decrypt())
-        if self.kind == "ckks":
+        if self.variant == "ckks":
             slots = np.rint(slots)
         if slots[self._room :].any():
             raise ProtocolError(
@@ -189,10 +188,10 @@ class LatticeCipher:
 
     def check_bits(self, bits: int) -> None:
         """Refuse sums that this cipher cannot hold."""
-        most = MOST_BITS[self.kind]
+        most = MOST_BITS[self.variant]
         if not 1 <= bits <= most:
             raise ConfigError(
-                f"Sums under lattice encryption ({self.kind}) have 1 to {most} bits, got {bits}. "
+                f"Sums under lattice encryption ({self.variant}) have 1 to {most} bits, got {bits}. "
                 "Use fewer parties, a coarser step, or ThresholdPaillier."
             )
 
@@ -206,20 +205,20 @@ class LatticeCipher:
         return np.pad(filled, ((0, 0), (0, CHECKS)))
 
     def _vector(self, row: Integers) -> Any:
-        if self.kind == "bfv":
+        if self.variant == "bfv":
             return _tenseal().bfv_vector(self._context, row.tolist())
         return _tenseal().ckks_vector(self._context, row.astype(np.float64).tolist(), SCALE)
 
     def _read(self, block: bytes, context: Any) -> Any:
         """Read a ciphertext; SEAL itself checks that it belongs to the parameters."""
-        load = _tenseal().bfv_vector_from if self.kind == "bfv" else _tenseal().ckks_vector_from
+        load = _tenseal().bfv_vector_from if self.variant == "bfv" else _tenseal().ckks_vector_from
         try:
             vector = load(context, block)
         except (RuntimeError, ValueError):
             raise ProtocolError("A ciphertext cannot be read: damaged, or of other parameters.") from None
-        scale = 1.0 if self.kind == "bfv" else SCALE
+        scale = 1.0 if self.variant == "bfv" else SCALE
         shapes = [(each.size(), each.coeff_modulus_size(), each.scale) for each in vector.ciphertext()]
-        if vector.size() != SLOTS[self.kind] or shapes != [(2, len(PRIMES) - 1, scale)]:
+        if vector.size() != SLOTS[self.variant] or shapes != [(2, len(PRIMES) - 1, scale)]:
             raise ProtocolError("A ciphertext has another shape than fresh ones and their sums have.")
         return vector
 
@@ -257,13 +256,13 @@ class LatticeHolder:
         return f"LatticeHolder(place={self.place})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("A decrypter's key is neither pickled nor copied.")
+        raise Refused("A decrypter's key is neither copied nor pickled.")
 
 
-def _fresh_context(kind: Kind) -> Any:
+def _fresh_context(variant: Variant) -> Any:
     """Draw a key; SEAL takes its randomness from the operating system."""
     tenseal = _tenseal()
-    scheme = tenseal.SCHEME_TYPE.BFV if kind == "bfv" else tenseal.SCHEME_TYPE.CKKS
+    scheme = tenseal.SCHEME_TYPE.BFV if variant == "bfv" else tenseal.SCHEME_TYPE.CKKS
     # One thread: the parties of a federation are threads themselves.
     return tenseal.context(
         scheme, DEGREE, plain_modulus=PLAIN_PRIME, coeff_mod_bit_sizes=list(PRIMES), n_threads=1

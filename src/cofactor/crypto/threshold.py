@@ -25,7 +25,7 @@ from cofactor.crypto import primes
 from cofactor.crypto.ciphers import Dealt
 from cofactor.crypto.gmp import Number, gmp
 from cofactor.crypto.paillier import PublicKey, exponent_bits, security
-from cofactor.crypto.paillier_sums import Opening, PaillierSums
+from cofactor.crypto.paillier_sums import PaillierSums
 from cofactor.errors import ConfigError, ProtocolError, Refused
 
 _BITS = range(2048, 8193, 64)
@@ -147,3 +147,140 @@ def weights(places: Sequence[int], decrypters: int) -> list[int]:
         above = 2 * math.factorial(decrypters) * math.prod(others)
         found.append(above // math.prod(other - point for other in others))
     return found
+
+
+@dataclass(frozen=True)
+class Textbook:
+    """Damgard and Jurik's shares: their parts open nothing but the sum."""
+
+    quorum: int
+    decrypters: int
+    key_modulus: Number
+    name: ClassVar[str] = "textbook"
+
+    @property
+    def modulus(self) -> Number:
+        """Parts are numbers modulo N^2."""
+        return self.key_modulus**2
+
+    def secret(self, p: Number, q: Number) -> tuple[Number, Number]:
+        """Return what is shared, and modulo which number."""
+        order = _order(p, q)
+        return order * gmp().invert(order, p * q), order * p * q
+
+    def part(self, ciphertext: Number, share: Number) -> Number:
+        """Return a decrypter's part in opening a ciphertext."""
+        exponent = 2 * math.factorial(self.decrypters) * share
+        return gmp().powmod_sec(ciphertext, exponent, self.modulus)
+
+    def opened(self, ciphertext: Number, told: Mapping[int, Number]) -> Number:
+        """Return the plaintext that every `quorum` neighbours among the places open."""
+        del ciphertext
+        places = sorted(told)
+        runs = [places[start : start + self.quorum] for start in range(len(places) - self.quorum + 1)]
+        # If all runs agree, all parts lie on one polynomial: two runs in a row share all places but one each.
+        plaintexts = {self._plaintext(told, run) for run in runs}
+        if len(plaintexts) != 1:
+            raise ProtocolError(_FALSE_PART)
+        return plaintexts.pop()
+
+    def _plaintext(self, told: Mapping[int, Number], places: Sequence[int]) -> Number:
+        power = _product(told, places, self.decrypters, self.modulus)
+        return _logarithm(power, self.decrypters, self.key_modulus)
+
+
+@dataclass(frozen=True)
+class Root:
+    """Shares of the exponent that takes N-th roots: shorter, modulo N, and no false part passes."""
+
+    quorum: int
+    decrypters: int
+    key_modulus: Number
+    name: ClassVar[str] = "root"
+
+    @property
+    def modulus(self) -> Number:
+        """Parts are numbers modulo N."""
+        return self.key_modulus
+
+    def secret(self, p: Number, q: Number) -> tuple[Number, Number]:
+        """Return what is shared, and modulo which number."""
+        order = _order(p, q)
+        return gmp().invert(p * q, order), order
+
+    def part(self, ciphertext: Number, share: Number) -> Number:
+        """Return a decrypter's part in opening a ciphertext."""
+        exponent = 2 * math.factorial(self.decrypters) * share
+        return gmp().powmod_sec(ciphertext % self.modulus, exponent, self.modulus)
+
+    def opened(self, ciphertext: Number, told: Mapping[int, Number]) -> Number:
+        """Return the plaintext, which the parts prove."""
+        square, places = self.key_modulus**2, sorted(told)[: self.quorum]
+        root = _product(told, places, self.decrypters, self.modulus)
+        hidden = gmp().powmod(ciphertext, 4 * math.factorial(self.decrypters) ** 2, square)
+        mask = gmp().powmod(root, self.key_modulus, square)
+        return _logarithm(hidden * _inverse(mask, square) % square, self.decrypters, self.key_modulus)
+
+
+class ThresholdHolder:
+    """A decrypter's share of the key."""
+
+    def __init__(self, sums: PaillierSums, opening: Textbook | Root, place: int, share: Number) -> None:
+        self._sums = sums
+        self._opening = opening
+        self._place = place
+        self._share = share
+
+    def __repr__(self) -> str:
+        return f"ThresholdHolder(place={self._place})"
+
+    def __reduce__(self) -> NoReturn:
+        raise Refused("A decrypter's share of a key is neither copied nor pickled.")
+
+    @property
+    def place(self) -> int:
+        """Its place among the decrypters, counted from 0."""
+        return self._place
+
+    def part(self, total: bytes, length: int, bits: int, pieces: range) -> bytes:
+        """Return its part in opening some pieces of a sum, which tells nothing alone."""
+        ciphertexts = self._sums.ciphertexts(total, length, bits, pieces)
+        numbers = [self._opening.part(ciphertext, self._share) for ciphertext in ciphertexts]
+        return self._sums.part(total, self._place, pieces, numbers)
+
+
+_FALSE_PART = (
+    "The parts of the decrypters do not fit together: one of them is false, or of another key. "
+    "Nothing was opened."
+)
+
+
+def _order(p: Number, q: Number) -> Number:
+    """Return m = p'q', the order of the group in which shares are hidden."""
+    order = (p - 1) // 2 * ((q - 1) // 2)
+    if p == q or gmp().gcd(p - 1, q - 1) != 2 or gmp().gcd(p * q, order) != 1:
+        raise ConfigError("A key is shared over two different safe primes of the same size.")
+    return order
+
+
+def _product(told: Mapping[int, Number], places: Sequence[int], decrypters: int, modulus: Number) -> Number:
+    """Return the product of the parts, each to the power of its weight."""
+    product = gmp().mpz(1)
+    for place, weight in zip(places, weights(places, decrypters), strict=True):
+        base = told[place] if weight > 0 else _inverse(told[place], modulus)
+        product = product * gmp().powmod(base, abs(weight), modulus) % modulus
+    return product
+
+
+def _inverse(number: Number, modulus: Number) -> Number:
+    try:
+        return gmp().invert(number, modulus)
+    except ZeroDivisionError:
+        raise ProtocolError(_FALSE_PART) from None
+
+
+def _logarithm(power: Number, decrypters: int, modulus: Number) -> Number:
+    """Return M from 1 + 4 D^2 M N modulo N^2; refuse what does not have that form."""
+    if power % modulus != 1:
+        raise ProtocolError(_FALSE_PART)
+    return (power - 1) // modulus * gmp().invert(4 * math.factorial(decrypters) ** 2, modulus) % modulus

@@ -35,9 +35,17 @@ class Rules:
     """How codes are chosen for a table's columns."""
 
     fewest: int = 5
-    """A value that fewer rows have gets no number; at least so many rows lie at or beyond an end of groups."""
+    """A value that fewer rows have gets no number; so many rows lie at, or beyond, an end of groups."""
     as_category: tuple[str, ...] = ()
     """Columns of numbers that are codes, such as occupations."""
+
+    def codes(self, columns: Sequence[Column]) -> dict[str, Code | str]:
+        """Return by name how each column is coded, or why it is left out."""
+        found = {column.name: self.code(column) for column in columns}
+        titled = [name for name, code in found.items() if isinstance(code, Year) and is_title(name)]
+        if sum(isinstance(code, Year) for code in found.values()) > len(titled):
+            found |= dict.fromkeys(titled, "another column tells the year")
+        return found
 
     def code(self, column: Column) -> Code | str:
         """Return how a column is coded, or why it is left out."""

@@ -8,11 +8,14 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import positive, whole
+from cofactor.config import plain_numbers, positive, whole
 from cofactor.data.regions import REGIONS, region_of
 from cofactor.errors import ConfigError, DataError
 
@@ -36,6 +39,7 @@ class Number:
     def __post_init__(self) -> None:
         _finite(centre=self.centre)
         positive(spread=self.spread)
+        plain_numbers(self)
 
     def suffixes(self) -> tuple[str, ...]:
         """Return what is put behind the column's name to name each number."""
@@ -53,7 +57,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Year(Number):
-    """The last year that a text names, standardised: "Heat (1995)", "01-Jan-1995"; missing if there is none."""
+    """The last year that a text names, standardised: "Heat (1995)", "01-Jan-1995"."""
 
     def suffixes(self) -> tuple[str, ...]:
         """Return what is put behind the column's name to name each number."""
@@ -80,8 +84,9 @@ class Groups:
             raise ConfigError(f"edges must be a list of numbers, at least one, got {self.edges!r}.")
         for edge in self.edges:
             _finite(edges=edge)
-        if any(low >= high for low, high in zip(self.edges, self.edges[1:], strict=False)):
+        if any(low >= high for low, high in pairwise(self.edges)):
             raise ConfigError(f"edges of groups must increase, got {self.edges!r}.")
+        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
 
     @classmethod
     def between(cls, low: float, high: float, groups: int = 7) -> "Groups":
@@ -90,15 +95,15 @@ class Groups:
         whole(groups=groups)
         if groups < 2 or low >= high:
             raise ConfigError(
-                f"{groups} groups between {low:g} and {high:g} cannot be. Give at least 2, and a low end below "
-                "the high one."
+                f"{groups} groups between {low:g} and {high:g} cannot be. Give at least 2, and a low end "
+                "below the high one."
             )
         return cls(tuple(low + (high - low) * at / groups for at in range(1, groups)))
 
     def suffixes(self) -> tuple[str, ...]:
         """Return what is put behind the column's name to name each number."""
         edges = [f"{edge:g}" for edge in self.edges]
-        between = [f"={first} to {last}" for first, last in zip(edges, edges[1:], strict=False)]
+        between = [f"={first} to {last}" for first, last in pairwise(edges)]
         return (f"=below {edges[0]}", *between, f"={edges[-1]} and above")
 
     def words(self) -> str:
@@ -110,7 +115,7 @@ class Groups:
         """Return a row of numbers for each cell."""
         numbers = numbers_in(cells)
         places = np.searchsorted(np.array(self.edges), numbers, side="right")
-        flags = (places[:, None] == np.arange(len(self.edges) + 1)).astype(np.float32)
+        flags: Numbers = (places[:, None] == np.arange(len(self.edges) + 1)).astype(np.float32)
         flags[np.isnan(numbers)] = np.nan
         return flags
 
@@ -142,8 +147,17 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Tags(Category):
+class Tags:
     """Any number of several values, such as genres: 1 for those that a cell names and 0 for the others."""
+
+    values: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _different(self.values)
+
+    def suffixes(self) -> tuple[str, ...]:
+        """Return what is put behind the column's name to name each number."""
+        return tuple(f"={value}" for value in self.values)
 
     def words(self) -> str:
         """Say in words what becomes of the column."""
@@ -152,6 +166,10 @@ class Tags(Category):
     def parts(self, cell: str) -> list[str]:
         """Return the values in a cell."""
         return [part.strip() for part in cell.split(BETWEEN_TAGS) if part.strip()]
+
+    def encoded(self, cells: Sequence[str]) -> Numbers:
+        """Return a row of numbers for each cell."""
+        return _flags([self.parts(cell) for cell in cells], self.values)
 
 
 @dataclass(frozen=True)
@@ -176,7 +194,7 @@ Code = Number | Year | Groups | Category | Tags | Region
 
 def unseen(code: Code, cells: Sequence[str]) -> int:
     """Return how many cells hold a value that has no number of its own."""
-    if not isinstance(code, Category):
+    if not isinstance(code, Category | Tags):
         return 0
     known = set(code.values)
     return sum(1 for cell in cells if not set(code.parts(cell)) <= known)
@@ -207,9 +225,9 @@ def _flags(rows: Sequence[Sequence[str]], known: Sequence[str]) -> Numbers:
     return flags
 
 
-def _finite(**settings: float) -> None:
+def _finite(**settings: Any) -> None:
     for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _HUGE:
+        if isinstance(value, bool) or not isinstance(value, Real) or not abs(float(value)) < _HUGE:
             raise ConfigError(f"{name} must be a number, got {value!r}.")
 
 

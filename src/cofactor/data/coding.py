@@ -78,7 +78,7 @@ class Coding:
             table.column(name)
         chosen = table.columns if columns is None else [table.column(name) for name in columns]
         rules = Rules(fewest=fewest, as_category=tuple(as_category))
-        found = {column.name: rules.code(column) for column in chosen}
+        found = rules.codes(chosen)
         left_out = tuple(f'"{name}": {reason}.' for name, reason in found.items() if isinstance(reason, str))
         codes = {name: code for name, code in found.items() if not isinstance(code, str)}
         if not codes:
@@ -147,10 +147,10 @@ class Coding:
                 raise DataError(f"a coding of format {told['format']}; this version reads {_FORMAT}.")
             names = tuple(str(each.pop("column")) for each in told["columns"])
             codes = tuple(_from_table(name, each) for name, each in zip(names, told["columns"], strict=True))
-            kept = {"read_off": bool(told["read_off"]), "left_out": tuple(map(str, told["left_out"]))}
+            read_off, left_out = bool(told["read_off"]), tuple(map(str, told["left_out"]))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise DataError("a coding that cannot be read: it is damaged or of another kind.") from None
-        return cls(columns=names, codes=codes, **kept)
+        return cls(columns=names, codes=codes, read_off=read_off, left_out=left_out)
 
     @classmethod
     def of_settings(cls, tables: Mapping[str, Any], where: str = "attributes") -> "Coding":
@@ -200,7 +200,8 @@ def _code(name: str, how: Code | Sequence[str]) -> Code:
         return how
     if isinstance(how, str) or not isinstance(how, Sequence):
         raise ConfigError(
-            f"{name} must be a list of its values, or Groups, Category, Tags, Number, Year or Region; got {how!r}."
+            f"{name} must be a list of its values, or Groups, Category, Tags, Number, Year or Region, got "
+            f"{how!r}."
         )
     return Category(tuple(map(str, how)))
 

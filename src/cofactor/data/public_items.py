@@ -17,6 +17,7 @@ from cofactor.data.describing import described, unfit
 from cofactor.data.grouping import read_only
 from cofactor.data.ids import Ids, plain_ids
 from cofactor.data.tables import Table, read_items
+from cofactor.data.tag_genome import is_tag_genome, tag_components
 from cofactor.errors import ConfigError, DataError
 
 _NOT_IN_TABLES = {"table": False}
@@ -59,7 +60,7 @@ class PublicItems:
     )
     """A row for each of the ids, a column for each of the names."""
     coding: Coding | None = field(default=None, repr=False, metadata=_NOT_IN_TABLES)
-    """How a table became them, if they were made by `coded`: items that are new later can be coded likewise."""
+    """How a table became them, if `coded` made them: items that are new later can be coded likewise."""
 
     def __post_init__(self) -> None:
         if not self.has_numbers:
@@ -124,8 +125,20 @@ class PublicItems:
     def from_file(
         cls, path: str | Path, *, id: str | None = None, columns: Sequence[str] | None = None
     ) -> "PublicItems":
-        """Read a table of items; `id` names the column of their ids."""
+        """Read a table of items; `id` names the column of their ids. A tag genome is known by its header."""
+        if id is None and columns is None and is_tag_genome(path):
+            return cls.of_tag_genome(path)
         return cls.of_table(read_items(path, id=id), columns=columns)
+
+    @classmethod
+    def of_tag_genome(cls, path: str | Path, *, components: int = 20) -> "PublicItems":
+        """Describe films by the first principal components of MovieLens' tag genome, genome-scores.csv.
+
+        The publisher computed it from what its own users did: whoever uses it declares that these are not
+        the users to be protected.
+        """
+        found = tag_components(path, components)
+        return _made(found.source, found.names, found.ids, found.matrix, ())
 
     @property
     def has_numbers(self) -> bool:

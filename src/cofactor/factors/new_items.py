@@ -72,8 +72,7 @@ def _unknown(items: PublicItems | Table, known: Ids) -> NDArray[np.bool_]:
     texts = {str(one) for one in known.tolist()}
     if texts.issuperset(ids):
         raise DataError(
-            f"the model has all {len(ids):,} items of {source} already, and they stay as they are. Name a "
-            "table with new ones."
+            f"every item of {source} is in the model already and stays as it is. Name a table with new ones."
         )
     return np.array([one not in texts for one in ids])
 

@@ -33,8 +33,8 @@ def shared_out(tables: Tables, split: Split, parties: Sequence[Party]) -> dict[s
     """Return each party's attributes, a row for each of its users, by the party's name."""
     if split == "vertical":
         raise ConfigError(
-            "user attributes are for federations in which every user is at one party. The parties of a vertical "
-            "one have the same users, and only one of them would know the attributes."
+            "user attributes are for federations in which every user is at one party: horizontal, on-device. "
+            "The parties of a vertical one have the same users, and need not know the same of them."
         )
     by_party = _by_party(tables, parties)
     described = {party.name: by_party[party.name].known(party.ratings.user_ids) for party in parties}
@@ -55,7 +55,7 @@ def check_attributes(coding: Coding | None, parties: Sequence[Party]) -> None:
     for party in parties:
         if (None if party.attributes is None else party.attributes.shape[1]) != width:
             raise DataError(
-                f"{party.name} has attributes that are not coded like all others'. Give them to the federation: "
+                f"{party.name} has attributes that are not coded as all others'. Give them to all parties: "
                 "Federation.with_user_attributes."
             )
 
@@ -66,8 +66,8 @@ def _by_party(tables: Tables, parties: Sequence[Party]) -> Mapping[str, UserAttr
         _, places = number(*(party.ratings.user_ids for party in parties))
         if (np.bincount(places) > 1).any():
             raise DataError(
-                "some ids of users occur at two parties, where they are different people. Give each party its "
-                "own table of attributes, by the party's name."
+                "some ids of users occur at two parties, where they are different people. Give each party a "
+                "table of its own, by the party's name."
             )
         return dict.fromkeys(names, tables)
     if set(tables) != set(names):

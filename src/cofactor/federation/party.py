@@ -57,8 +57,8 @@ class Party:
         told, users = self.attributes, self.ratings.user_count
         if told is not None and (told.ndim != 2 or len(told) != users):
             raise ConfigError(
-                f"party {self.name}: attributes have shape {told.shape} for {users:,} users. Give one row for "
-                "each of ratings.user_ids."
+                f"party {self.name}: attributes have shape {told.shape} for {users:,} users. Give one row "
+                "for each of ratings.user_ids."
             )
 
     @classmethod

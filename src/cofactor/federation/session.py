@@ -46,7 +46,7 @@ def _party_terms(party: Party) -> dict[str, Any]:
     for array in (ratings.ptr, ratings.index, ratings.values):
         digest.update(np.ascontiguousarray(array).data)
     if party.attributes is not None:
-        # In one hash with the ratings: attributes take few values, and could be guessed from one of their own.
+        # In one hash with the ratings: attributes take few values, and could be guessed from their own.
         digest.update(np.ascontiguousarray(party.attributes).data)
     budget = None if party.budget is None else as_table(party.budget)
     return {"fingerprint": party.fingerprint, "ratings": digest.hexdigest(), "budget": budget}

@@ -1,15 +1,13 @@
 """Ratings with what is known about their users and items: what PrivMVMF trains on (section VI.A)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from cofactor.data.attributes import UserAttributes
 from cofactor.data.coding import Coding, published_coding
-from cofactor.data.prepare import only_items
 from cofactor.data.public_items import PublicItems
 from cofactor.data.tables import Table, items_beside, users_beside
-from cofactor.data.tag_genome import read_tag_genome
 from cofactor.errors import DataError
 from cofactor.papers.material import Material
 
@@ -34,11 +32,6 @@ class Sided(Material):
             users=users_beside(file),
             items=items_beside(file),
         )
-
-    def with_genome(self, file: Path) -> "Sided":
-        """Return the films that a file of tag scores describes, by the first 20 components of their tags."""
-        genome = read_tag_genome(file)
-        return replace(self, ratings=only_items(self.ratings, genome.ids.tolist()), genome=genome)
 
     @cached_property
     def attributes(self) -> UserAttributes:

@@ -66,4 +66,3 @@ class HiddenSum:
                 "of it",
             ),
         )
-

@@ -17,6 +17,7 @@ from cofactor.federation.summing import Decryption, Summing
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
+from cofactor.recipes.opened_sums import EncryptedSum, SharedSum
 from cofactor.recipes.sums import AnySum, PlainSum
 
 
@@ -26,7 +27,7 @@ def keys_for(recipe: Recipe, facts: Facts) -> tuple[Decryption | None, dict[str,
     Returns what everybody may know, and by decrypter what it alone may. Whoever calls this is the dealer.
     """
     aggregate = aggregate_of(recipe)
-    if facts.cohort or aggregate.layers(facts.summed) is None or not hasattr(aggregate, "dealt"):
+    if not isinstance(aggregate, EncryptedSum | SharedSum) or facts.cohort or facts.summed < 2:
         return None, {}
     count = aggregate.decrypter_count(facts.summed)
     drawn = tuple(SystemRandom().sample(facts.parties, count))

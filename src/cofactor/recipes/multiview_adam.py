@@ -14,7 +14,7 @@ Reals = NDArray[np.float64]
 
 
 class Adam:
-    """Moves a table of numbers down its gradient; what it remembers begins at 0, and is corrected for that."""
+    """Moves a table of numbers down its gradient; what it remembers began at 0, and is corrected for it."""
 
     def __init__(self, recipe: "MultiViewMF", shape: tuple[int, ...]) -> None:
         """Begin with nothing to remember."""

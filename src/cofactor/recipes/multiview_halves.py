@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.errors import RunError
+from cofactor.errors import ConfigError, RunError
 from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.factors.views import Views
 from cofactor.federation.door import COORDINATOR
@@ -161,7 +161,7 @@ class ViewsCoordinator:
 
     def ask_role(self, role: str, round: int) -> Message:  # noqa: ARG002 (the same in all rounds)
         """Ask how items should move to fit their features."""
-        return ItemsAsked(items=self._vectors[: self._items])
+        return ItemsAsked(items=self._all["items"])
 
     def take_role(self, role: str, round: int, message: Message) -> None:  # noqa: ARG002
         """Take that in; whoever does not answer is taken at the last word."""
@@ -170,7 +170,7 @@ class ViewsCoordinator:
 
     def ask(self, round: int) -> Message:  # noqa: ARG002 (the same in all rounds)
         """Ask for gradients."""
-        return ViewsAsked(items=self._vectors[: self._items], attributes=self._vectors[self._items :])
+        return ViewsAsked(**self._all)
 
     def sums(self, round: int) -> bool:  # noqa: ARG002 (the same in all rounds)
         """Only sums are wanted, unless every party adds all of the noise."""
@@ -196,8 +196,7 @@ class ViewsCoordinator:
 
     def last(self) -> Message:
         """Return all vectors as they are now."""
-        asked = self.ask(0).arrays
-        return ViewsFinal(**asked, features=self._features)
+        return ViewsFinal(**self._all, features=self._features)
 
     def published(self) -> Factors:
         """Return a model of items and both views: it serves users who bring ratings, or only attributes."""
@@ -210,6 +209,11 @@ class ViewsCoordinator:
             self._vectors[: self._items].astype(np.float32),
             **known_of(self._recipe, facts, self._vectors[self._items :], self._features),
         )
+
+    @property
+    def _all(self) -> dict[str, Any]:
+        told = self._vectors.astype(np.float32)
+        return {"items": told[: self._items], "attributes": told[self._items :]}
 
     def state(self) -> State:
         """Return all vectors, and what steps remember."""
@@ -243,6 +247,8 @@ def _attributes_of(home: Home) -> Reals:
     """Return the users' attributes, as many columns as are coded; what is missing is NaN."""
     count, coding = home.party.ratings.user_count, home.facts.attributes
     width = 0 if coding is None else coding.width
-    if home.party.attributes is None:
+    if home.party.attributes is None or coding is None:
         return np.full((count, width), np.nan)
+    if home.party.attributes.shape != (count, width):
+        raise ConfigError(f"{home.party.name}: attributes are not coded as all agreed.")
     return np.clip(home.party.attributes.astype(np.float64), -_FARTHEST, _FARTHEST)

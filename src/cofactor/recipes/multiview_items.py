@@ -36,8 +36,8 @@ class ItemServer:
         self._features = self._moved(items)
         missed = self._known - items @ self._features.T
         return FeatureGradients(
-            gradients=self._door.public(missed @ self._features),
-            features=self._door.public(self._features.copy()),
+            gradients=self._door.public((missed @ self._features).astype(np.float32)),
+            features=self._door.public(self._features.astype(np.float32)),
         )
 
     def state(self) -> State:
@@ -57,6 +57,6 @@ class ItemServer:
         squares = items.T @ items + recipe.penalty / recipe.side_weight * np.eye(recipe.factors)
         right = self._known.T @ items
         if recipe.update == "semi-als":
-            return np.linalg.solve(squares, right.T).T
+            return np.asarray(np.linalg.solve(squares, right.T).T)
         step = recipe.user_rate / np.trace(squares)
-        return self._features + step * (right - self._features @ squares)
+        return np.asarray(self._features + step * (right - self._features @ squares))

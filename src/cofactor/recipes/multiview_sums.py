@@ -19,7 +19,14 @@ _ROWS = 2**17
 
 
 def plain_sum(
-    users: Reals, entries: Entries, items: Reals, attributes: Reals, features: Reals, *, step: float, most: int
+    users: Reals,
+    entries: Entries,
+    items: Reals,
+    attributes: Reals,
+    features: Reals,
+    *,
+    step: float,
+    most: int,
 ) -> Bounded:
     """Return the gradients of all users together, rounded once, in whole steps; none is larger than `most`.
 
@@ -40,7 +47,7 @@ def bounded_sum(
     limit: float,
     random: Random,
 ) -> Bounded:
-    """Return the same sum, to which no user adds a table longer than `limit`: ratings and attributes together.
+    """Return the same sum, to which no user adds more than `limit`, by ratings and attributes together.
 
     It is rounded by chance, user by user.
     """
@@ -69,15 +76,17 @@ def _windows(entries: Entries, items: int, features: int) -> Iterator[slice]:
 def _rows(
     users: Reals, entries: Entries, items: Reals, attributes: Reals, features: Reals
 ) -> tuple[Reals, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that each user adds, where users begin, and to which rows of the table they are added."""
+    """Return the rows that users add, where each user's begin, and to which row of the table each goes."""
     if entries.everywhere > 0:
         entries = entries.dense(len(items))
     count, sizes = len(users), np.diff(entries.ptr)
     owners = np.concatenate([np.repeat(np.arange(count), sizes), np.repeat(np.arange(count), len(features))])
-    errors = entries.weights * (entries.values - _predicted(users, owners[: sizes.sum()], items[entries.index]))
+    errors = entries.weights * (
+        entries.values - _predicted(users, owners[: sizes.sum()], items[entries.items])
+    )
     missed = attributes - users @ features.T
     heights = np.concatenate([errors, np.where(np.isnan(missed), 0.0, missed).ravel()])
-    places = np.concatenate([entries.index, np.tile(len(items) + np.arange(len(features)), count)])
+    places = np.concatenate([entries.items, np.tile(len(items) + np.arange(len(features)), count)])
     order = np.argsort(owners, kind="stable")
     rows = heights[order, None] * users[owners[order]]
     return rows, entries.ptr + np.arange(count + 1) * len(features), places[order].astype(np.int64)

@@ -1,4 +1,4 @@
-"""What counts for `MultiViewMF`: the weights c of ratings, and of what a user has not rated, which counts as 0.
+"""What counts for `MultiViewMF`: the weights c of ratings, and of what was not rated, whose rating is 0.
 
 Decoys are unrated items that a user pretends to have rated. They are drawn once, at home and in secret, and
 stay the same in all rounds: if they were drawn anew, what stays in every round would be what was rated.
@@ -58,7 +58,7 @@ class Entries(NamedTuple):
     """What counts at a party, user by user; what has no entry counts alike everywhere."""
 
     ptr: Offsets
-    index: Index
+    items: Index
     """The item of each entry."""
     values: Reals
     """Its rating, 0 for a decoy."""
@@ -69,13 +69,13 @@ class Entries(NamedTuple):
     def window(self, start: int, stop: int) -> "Entries":
         """Return the entries of users from start to stop."""
         first, last = self.ptr[start], self.ptr[stop]
-        part = (self.index[first:last], self.values[first:last], self.weights[first:last])
+        part = (self.items[first:last], self.values[first:last], self.weights[first:last])
         return Entries(self.ptr[start : stop + 1] - first, *part, self.everywhere)
 
     def dense(self, item_count: int) -> "Entries":
         """Return the same with an entry for every user and item."""
         count = len(self.ptr) - 1
-        places = np.repeat(np.arange(count), np.diff(self.ptr)) * item_count + self.index
+        places = np.repeat(np.arange(count), np.diff(self.ptr)) * item_count + self.items
         values, weights = np.zeros(count * item_count), np.full(count * item_count, self.everywhere)
         values[places], weights[places] = self.values, self.weights
         index = np.tile(np.arange(item_count, dtype=np.int32), count)

@@ -8,7 +8,7 @@ from cofactor.crypto.hiding import HolderOfKey, HolderOfShares, InShares, UnderC
 from cofactor.crypto.keys import KeyPair
 from cofactor.crypto.lattice import Lattice
 from cofactor.crypto.neighbours import Neighbourhood
-from cofactor.crypto.paillier import SharedKey
+from cofactor.crypto.shared_key import SharedKey
 from cofactor.crypto.threshold import ThresholdPaillier
 from cofactor.errors import ConfigError
 from cofactor.federation.opening import Key
@@ -62,9 +62,12 @@ class EncryptedSum(OpenedSum):
         layers, count = self.layers(parties), self.decrypter_count(parties)
         if layers is None:
             return ()
-        hidden = f"answers were encrypted ({type(self.scheme).__name__}); {_quorum(self.quorum(parties), count)}"
-        trusted = [Assumption(what=each, met="it is taken on trust") for each in self.scheme.assumptions(count)]
-        return (*self.trusted(layers, hidden), *trusted, *_collector(self.quorum(parties), count, self.recheck))
+        quorum, kind = self.quorum(parties), type(self.scheme).__name__
+        hidden = f"answers were encrypted ({kind}); {_quorum(quorum, count)}"
+        trusted = (
+            Assumption(what=each, met="it is taken on trust") for each in self.scheme.assumptions(count)
+        )
+        return (*self.trusted(layers, hidden), *trusted, *_collector(quorum, count, self.recheck))
 
     def why_not(self, parties: int) -> tuple[str, ...]:
         """Return why a guarantee does not hold: where one key opens everything."""
@@ -143,7 +146,6 @@ def _quorum(quorum: int, decrypters: int) -> str:
 
 def _collector(quorum: int, decrypters: int, recheck: bool) -> tuple[Assumption, ...]:
     """Say where it rests on a coordinator that keeps to the protocol."""
-    alone = "every decrypter opens one sum a round, of enough parties that have signed what is in it"
     if not recheck:
         return (
             Assumption(
@@ -156,6 +158,7 @@ def _collector(quorum: int, decrypters: int, recheck: bool) -> tuple[Assumption,
     return (
         Assumption(
             what="the coordinator asks all decrypters to open the same sum",
-            met=f"it is taken on trust: {alone}, but {quorum} of {decrypters} can open one without the others",
+            met="it is taken on trust: a decrypter opens one sum a round, of enough parties that have signed "
+            f"what is in it, but {quorum} of {decrypters} can open one without the others",
         ),
     )

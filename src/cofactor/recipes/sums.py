@@ -6,6 +6,7 @@ from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.privacy.guarantee import Assumption
 from cofactor.privacy.layers import Layers
 from cofactor.recipes.hidden_sums import HiddenSum
+from cofactor.recipes.opened_sums import EncryptedSum, SharedSum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +101,7 @@ class SecureSum(HiddenSum):
         return ()
 
 
-AnySum = PlainSum | IdealSum | SecureSum
+AnySum = PlainSum | IdealSum | SecureSum | EncryptedSum | SharedSum
 
 
 def _against(near: Neighbourhood) -> str:

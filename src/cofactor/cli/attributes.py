@@ -1,0 +1,70 @@
+"""`--user-attributes`: what is known about users, and how it is coded."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cofactor.cli import choose
+from cofactor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cofactor.data.attributes import UserAttributes
+
+
+def check_attributes(recipe: Any, wanted: str | None, coding: Mapping[str, Any] | None) -> None:
+    """Refuse attributes that the recipe would not use, and a coding without attributes."""
+    if wanted is not None and not getattr(recipe, "takes_attributes", False):
+        able = [name for name, kind in choose.classes().items() if getattr(kind, "takes_attributes", False)]
+        hint = f", or name a recipe that does: --recipe {' or '.join(able)}" if able else ""
+        raise ConfigError(
+            f"{type(recipe).__name__} makes no use of user attributes. Leave out --user-attributes{hint}."
+        )
+    if wanted is None and coding is not None:
+        raise ConfigError(
+            "the table [attributes] says how user attributes are coded, and there are none. Name them: "
+            "--user-attributes users.csv, or --user-attributes auto."
+        )
+
+
+def user_attributes(
+    wanted: str | None, file: Path, coding: Mapping[str, Any] | None
+) -> "UserAttributes | None":
+    """Return what `--user-attributes` names, coded as is stated or else by the usual rules."""
+    from cofactor.data.attributes import UserAttributes
+    from cofactor.data.coding import Coding
+    from cofactor.data.tables import read_users, users_beside
+
+    if wanted is None:
+        return None
+    table = users_beside(file) if wanted == "auto" else read_users(wanted)
+    if table is None:
+        raise ConfigError(
+            f"--user-attributes auto takes the table of users that came with the ratings, and none is beside "
+            f"{file}. Name it: --user-attributes users.csv."
+        )
+    return UserAttributes.of_table(table, None if coding is None else Coding.of_settings(coding))
+
+
+def tell_attributes(found: "UserAttributes", users: Any) -> None:
+    """Say on standard error how attributes are coded, of how many users, and what was left out."""
+    coding = found.coding
+    how = "read off that table, and public" if coding.read_off else "stated beforehand, and public"
+    print(
+        f"User attributes from {found.source} ({coding.width} numbers for each user): private, they stay with "
+        f"their party. How they are coded is {how}:",
+        file=sys.stderr,
+    )
+    for line in coding.lines():
+        print(f"  {line}", file=sys.stderr)
+    missing = len(users) - found.known(users)
+    if missing:
+        print(f"{missing:,} of {len(users):,} users are not in it: they have none.", file=sys.stderr)
+    for each in coding.left_out:
+        print(f"left out: {each}", file=sys.stderr)
+
+
+def codes_items(kind: str) -> bool:
+    """Say whether recipes of this kind keep how public items are coded."""
+    classes = {each.__name__: each for each in choose.classes().values()}
+    return bool(getattr(classes.get(kind), "coded_items", False))

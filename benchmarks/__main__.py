@@ -8,7 +8,19 @@ from pathlib import Path
 
 from benchmarks.bench import FOLDER, Row
 
-ALL = ("files", "sgd", "als", "topk", "scale", "noise", "accounting", "private", "sums", "items")
+ALL = (
+    "files",
+    "sgd",
+    "als",
+    "topk",
+    "scale",
+    "noise",
+    "accounting",
+    "private",
+    "sums",
+    "items",
+    "encryption",
+)
 RESULTS = FOLDER / "results.json"
 
 

@@ -159,22 +159,20 @@ def test_attributes_come_instead_of_a_known_user_or_ratings(
     assert "--attributes NAME=VALUE" in done.err
 
 
-def test_new_items_are_marked_among_the_others(run: Path, cofactor: Command) -> None:
+def test_new_items_are_listed_among_all_and_apart(run: Path, cofactor: Command) -> None:
     new = run.parent / "new.csv"
     done = cofactor("recommend", run, "--user", "ann", "--new-items", new, "--json")
     assert done.code == 0, done.err
     [one] = done.json["recommendations"]
-    wanted = trained().add_items(read_items(new)).recommend("ann", 10)
-    assert [best["item"] for best in one["items"]] == [best.item for best in wanted]
-    assert {best["item"]: best["title"] for best in one["items"] if best["new"]} == {
-        "n1": "Heat",
-        "n2": "Clue",
-    }
+    wanted = [vars(best) for best in trained().add_items(read_items(new)).recommend("ann", 10)]
+    assert one["items"] == wanted
+    assert one["new_items"] == [best for best in wanted if best["item"] in ("n1", "n2")]
+    assert {best["title"] for best in one["new_items"]} == {"Heat", "Clue"}
     assert "new.csv: 1 item is in the model already and stays as it is" in done.err
     assert 'new.csv: "genres" of 1 item has a value that the model has never met' in done.err
-    lines = cofactor("recommend", run, "--user", "ann", "--new-items", new).out.splitlines()
-    marked = [line.split()[1] for line in lines if line.rstrip().endswith(" new")]
-    assert marked == [best.item for best in wanted if best.item in ("n1", "n2")]
+    shown = cofactor("recommend", run, "--user", "ann", "--new-items", new, "-n", 1).out
+    assert str(one["new_items"][0]["title"]) in shown.partition("new items for user ann")[2]
+    assert str(one["new_items"][1]["title"]) not in shown.partition("new items for user ann")[2]
 
 
 def test_new_items_serve_new_users_too(run: Path, cofactor: Command) -> None:
@@ -188,9 +186,17 @@ def test_new_items_serve_new_users_too(run: Path, cofactor: Command) -> None:
     assert found == [best.item for best in grown.fold_in({"n1": 4.0}).recommend("new user")]
 
 
-def test_without_new_items_nothing_is_marked(run: Path, cofactor: Command) -> None:
+def test_without_new_items_there_is_one_list(run: Path, cofactor: Command) -> None:
     done = cofactor("recommend", run, "--user", "ann", "--json")
-    assert all("new" not in best for best in done.json["recommendations"][0]["items"])
+    assert set(done.json["recommendations"][0]) == {"user", "items"}
+    assert "new items" not in cofactor("recommend", run, "--user", "ann").out
+
+
+def test_new_items_that_somebody_has_rated_are_left_out_or_included(run: Path, cofactor: Command) -> None:
+    words = ("recommend", run, "--rate", "n1=4", "--new-items", run.parent / "new.csv", "--json")
+    for more, items in ((), {"n2"}), (("--include-seen",), {"n1", "n2"}):
+        [one] = cofactor(*words, *more).json["recommendations"]
+        assert {best["item"] for best in one["new_items"]} == items
 
 
 @pytest.mark.parametrize(

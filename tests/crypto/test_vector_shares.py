@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cofactor.crypto import vector_shares
 from cofactor.crypto.vector_shares import (
     LARGEST,
+    MOST_BITS,
     PRIME,
     added,
     combined,
@@ -131,6 +132,14 @@ def test_equal_vectors_have_unequal_shares() -> None:
     shares = split(np.zeros(50, np.int64), threshold=2, holders=2)
     assert len(set(shares[0].tolist())) == 50
     assert (shares[0] != split(np.zeros(50, np.int64), threshold=2, holders=2)[0]).all()
+
+
+def test_sums_of_as_many_bits_as_are_promised_do_not_wrap_around() -> None:
+    half = 2 ** (MOST_BITS - 1)
+    values = np.array([-half, half - 1], np.int64)
+    shares = split(values // 2, threshold=2, holders=2), split(values - values // 2, threshold=2, holders=2)
+    sums = {place: added([each[place] for each in shares]) for place in range(2)}
+    np.testing.assert_array_equal(combined(sums, threshold=2), values)
 
 
 def test_the_prime_is_one() -> None:

@@ -152,3 +152,38 @@ def test_films_have_29_columns_that_tell_a_user_about_herself(
     models = PersonalRidge().fit(train, features=items.rows(train.item_ids)), UserMean().fit(train)
     ridge, mean = (np.mean((m.predict_rows(test.users, test.items) - test.values) ** 2) for m in models)
     assert ridge < bar * mean
+
+
+FILMS = "item,title,genres,average_rating\n" + "".join(
+    f"{row},Film {row} ({1980 + row}),{'Drama|Comedy' if row % 2 else 'Drama'},{row % 5}\n"
+    for row in range(12)
+)
+
+
+def test_coded_items_remember_how_and_code_new_ones_alike(tmp_path: Path) -> None:
+    items = PublicItems.coded(read_items(table_file(tmp_path, FILMS)))
+    assert items.names == ("title (year)", "genres=Comedy", "genres=Drama")
+    assert items.left_out == (
+        '"average_rating": by its name it may be reckoned from the ratings that are to be protected.',
+    )
+    assert items.coding is not None
+    assert items.coding.names == items.names
+    new = read_items(table_file(tmp_path, "item,title,genres\n99,New (1983),Drama|War\n", "new.csv"))
+    later = PublicItems.coded(new, coding=items.coding, source="later")
+    np.testing.assert_array_equal(later.matrix[0], [items.rows([3])[0, 0], 0, 1])
+    assert later.source == "later"
+    assert later.coding == items.coding
+
+
+def test_coded_items_fill_what_is_missing_with_the_mean(tmp_path: Path) -> None:
+    holey = FILMS.replace("Film 4 (1984),Drama,", "Film 4,,")
+    items = PublicItems.coded(read_items(table_file(tmp_path, holey)))
+    others = items.rows([row for row in range(12) if row != 4])
+    np.testing.assert_allclose(items.rows([4])[0], others.mean(axis=0), atol=1e-4)
+    assert np.isfinite(items.matrix).all()
+
+
+def test_settings_do_not_hold_the_coding(tmp_path: Path) -> None:
+    items = PublicItems.coded(read_items(table_file(tmp_path, FILMS)))
+    assert set(as_table(items)) == {"kind", "source", "names", "sha256", "left_out"}
+    assert "coding" not in repr(items)

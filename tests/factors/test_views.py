@@ -136,12 +136,16 @@ def test_new_user_is_scored_by_her_vector(model: Factors, views: Views) -> None:
     x[9:] = np.nan  # city: not told
     known = ~np.isnan(x)
     vector = published(x[known], views.users[known])
+    # Her vector is too short for ratings: it ranks, beyond any scale.
+    model = replace(model, scale=Scale(1, 5))
     wanted = model.mean + model.item_bias + model.item_vectors @ vector
     her = model.for_attributes({"age": 33, "gender": "F"})
     assert her.user_ids.tolist() == ["new user"]
     np.testing.assert_allclose(her.predict("new user", model.item_ids.tolist()), wanted, rtol=1e-4)
     best = model.recommend_for_attributes({"gender": "F", "age": "33"}, n=50)
     assert [one.item for one in best] == (100 + np.argsort(-wanted)).tolist()
+    np.testing.assert_allclose([one.score for one in best], np.sort(wanted)[::-1], rtol=1e-4)
+    assert {one.rating for one in best} == {None}
     assert [one.title for one in best[:1]] == [f"film {int(np.argmax(wanted))}"]
 
 
@@ -184,12 +188,22 @@ def test_models_without_views_say_how_to_get_one(model: Factors, views: Views) -
             replace(model, views=without).add_items(NEW)
 
 
+def around_the_mean(model: Factors, y: Any, view: Any) -> np.ndarray:
+    """Equation 17 with the penalty on the distance from the mean of the items."""
+    mean = model.item_vectors.mean(axis=0, dtype=np.float64)
+    return np.asarray(mean + published(y - view @ mean, view))
+
+
 def test_added_items_get_the_vectors_of_their_features(model: Factors, views: Views) -> None:
     grown = model.add_items(NEW)
     # A missing length is the mean of training, and so are missing genres.
-    y = [[1.0, 0, 1, 1], [0.1, 1, 0, 0], [-0.5, 0.3, 0.4, 0.6]]
+    y = np.array([[1.0, 0, 1, 1], [0.1, 1, 0, 0], [-0.5, 0.3, 0.4, 0.6]])
     assert grown.item_ids.tolist() == [*range(100, 107), 200, 201, 202]
-    np.testing.assert_allclose(grown.item_vectors[ITEMS:], published(y, views.items), rtol=1e-4, atol=1e-6)
+    wanted = around_the_mean(model, y, views.items)
+    np.testing.assert_allclose(grown.item_vectors[ITEMS:], wanted, rtol=1e-4, atol=1e-6)
+    # They differ from each other as equation 17 has it.
+    apart = np.diff(published(y, views.items), axis=0)
+    np.testing.assert_allclose(np.diff(grown.item_vectors[ITEMS:], axis=0), apart, rtol=1e-4, atol=1e-6)
     assert grown.item_bias[ITEMS:].tolist() == [0, 0, 0]
     assert grown.titles is not None
     assert grown.titles.tolist()[-4:] == ["film 6", "Heat", "Clue", "Rope"]
@@ -197,7 +211,7 @@ def test_added_items_get_the_vectors_of_their_features(model: Factors, views: Vi
 
 def test_missing_features_are_left_out_where_no_means_are_known(model: Factors, views: Views) -> None:
     grown = replace(model, views=replace(views, feature_means=None)).add_items(NEW)
-    without_length = published([1.0, 0, 0], views.items[1:])
+    without_length = around_the_mean(model, np.array([1.0, 0, 0]), views.items[1:])
     np.testing.assert_allclose(grown.item_vectors[ITEMS + 1], without_length, rtol=1e-4, atol=1e-6)
 
 

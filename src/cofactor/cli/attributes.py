@@ -10,6 +10,7 @@ from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
     from cofactor.data.attributes import UserAttributes
+    from cofactor.federation.federation import Federation
 
 
 def check_attributes(recipe: Any, wanted: str | None, coding: Mapping[str, Any] | None) -> None:
@@ -46,22 +47,23 @@ def user_attributes(
     return UserAttributes.of_table(table, None if coding is None else Coding.of_settings(coding))
 
 
-def tell_attributes(found: "UserAttributes", users: Any) -> None:
+def tell_attributes(found: "UserAttributes", federation: "Federation") -> None:
     """Say on standard error how attributes are coded, of how many users, and what was left out."""
     coding = found.coding
     how = "read off that table, and public" if coding.read_off else "stated beforehand, and public"
-    print(
-        f"User attributes from {found.source} ({coding.width} numbers for each user): private, they stay with "
-        f"their party. How they are coded is {how}:",
-        file=sys.stderr,
-    )
-    for line in coding.lines():
-        print(f"  {line}", file=sys.stderr)
-    missing = len(users) - found.known(users)
+    users = sum(party.ratings.user_count for party in federation.parties)
+    missing = users - sum(found.known(party.ratings.user_ids) for party in federation.parties)
+    lines = [
+        f"User attributes from {found.source} ({coding.width} numbers for each user) are private: they stay "
+        f"with their party. How they are coded is {how}:",
+        *(f"  {line}" for line in coding.lines()),
+    ]
     if missing:
-        print(f"{missing:,} of {len(users):,} users are not in it: they have none.", file=sys.stderr)
-    for each in coding.left_out:
-        print(f"left out: {each}", file=sys.stderr)
+        lines.append(f"{missing:,} of {users:,} users are not in it: they have none.")
+    for name, count in found.unseen.items():
+        lines.append(f'"{name}": {count:,} users have a value that no number stands for.')
+    lines += [f"left out: {each}" for each in coding.left_out]
+    print("\n".join(lines), file=sys.stderr)
 
 
 def codes_items(kind: str) -> bool:

@@ -9,7 +9,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, cast
 
-from cofactor.cli.sums import check_sum, with_sum
+from cofactor.cli.sums import ABOUT_SUMS, check_sum, with_sum
 from cofactor.config import from_table, one_of
 from cofactor.errors import ConfigError, Refused, did_you_mean
 
@@ -85,7 +85,7 @@ def is_federated(files: "Sequence[Path]", wish: "Wish") -> bool:
         or asked.parties is not None
         or asked.drop is not None
         or asked.ratings_each is not None
-        or any(each is not None for each in (about.sum, about.dropout, about.colluding))
+        or any(getattr(about, name) is not None for name in ABOUT_SUMS)
         or named not in (None, "pooled")
         or any(value is not None for value in vars(wish.budget).values())
         or wish.not_private

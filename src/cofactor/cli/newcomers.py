@@ -11,8 +11,9 @@ from cofactor.errors import ConfigError, DataError, did_you_mean
 if TYPE_CHECKING:
     from cofactor.data.codes import Code
     from cofactor.data.coding import Coding
+    from cofactor.data.ids import Id
     from cofactor.data.tables import Table
-    from cofactor.factors.model import Factors
+    from cofactor.factors.model import Factors, Recommendation
 
 LIKE = "--attributes must look like NAME=VALUE,NAME=VALUE, for example age=31,gender=F"
 
@@ -88,6 +89,17 @@ def with_new_items(model: "Factors", path: Path) -> tuple["Factors", frozenset[s
     new = frozenset(map(str, grown.item_ids[len(model.item_ids) :].tolist()))
     _note(model, table, path.name, len(new))
     return grown, new
+
+
+def best_new(
+    model: "Factors", user: "Id", new: frozenset[str], n: int, *, include_seen: bool
+) -> list["Recommendation"]:
+    """Return the n best of the new items for a user, in a list of their own.
+
+    Features tell less than ratings do: among all items the new ones seldom come first.
+    """
+    ranked = model.recommend(user, len(model.item_ids), include_seen=include_seen)
+    return [one for one in ranked if str(one.item) in new][:n]
 
 
 def _note(model: "Factors", table: "Table", name: str, new: int) -> None:

@@ -36,7 +36,19 @@ Sum = Annotated[
     typer.Option(
         "--sum",
         help="How answers are added up: plain (each is seen), secure (only the sum is; with one local step "
-        "parties share its noise) or ideal (a secure sum simulated); the recipe's usual, if left out.",
+        "parties share its noise), encrypted or shared (decrypters among the parties open only the sum) or "
+        "ideal (a secure sum simulated); the recipe's usual, if left out.",
+    ),
+]
+Decrypters = Annotated[
+    int | None,
+    typer.Option(help="With an encrypted or shared sum: how many parties open it; usually three."),
+]
+Scheme = Annotated[
+    str | None,
+    typer.Option(
+        help="With an encrypted sum: paillier (two decrypters must come together), paillier-root (faster, "
+        "unreviewed), bfv, ckks (lattices; every decrypter has the key) or shared-key (unsafe: the paper's)."
     ),
 ]
 Dropout = Annotated[

@@ -46,6 +46,8 @@ def plan(
     sum_: options.Sum = None,
     dropout: options.Dropout = None,
     colluding: options.Colluding = None,
+    decrypters: options.Decrypters = None,
+    scheme: options.Scheme = None,
     local_steps: Annotated[
         int | None, typer.Option(help="With --recipe: steps of a party between two rounds.")
     ] = None,
@@ -98,6 +100,8 @@ def plan(
         sum=sum_,
         dropout=dropout,
         colluding=colluding,
+        decrypters=decrypters,
+        scheme=scheme,
         numbers={} if local_steps is None else {"local_steps": local_steps},
     )
     if recipe is not None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cofactor.factors.model import Factors, Recommendation
     from cofactor.federation.run import Run
 
+Lists = Mapping["Id", list["Recommendation"]]
 NEW = "new user"
 HOW_CHOSEN = (
     "In order of the score: how likely she is to choose the item (how many did, and what kinds of items she "
@@ -42,7 +43,9 @@ def recommend(
     ] = None,
     new_items: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A table of items that nobody has rated, to choose from as well."),
+        typer.Option(
+            metavar="FILE", help="A table of items that nobody has rated: the best of them are shown as well."
+        ),
     ] = None,
     party: Annotated[
         str | None,
@@ -72,7 +75,13 @@ def recommend(
         model, new = newcomers.with_new_items(model, new_items)
     models = _models_by_user(model, user, rate, ratings, attributes)
     lists = {name: own.recommend(name, n, include_seen=include_seen) for name, own in models.items()}
-    _tell(lists, new, as_json=json, chosen=model.choice is not None)
+    of_new: Lists = {}
+    if new is not None:
+        of_new = {
+            name: newcomers.best_new(own, name, new, n, include_seen=include_seen)
+            for name, own in models.items()
+        }
+    _tell(lists, of_new, as_json=json, chosen=model.choice is not None)
 
 
 def _models_by_user(
@@ -142,27 +151,26 @@ def _from_file(model: "Factors", path: Path | None) -> dict["Id", dict["Id", flo
     return by_user
 
 
-def _tell(
-    lists: Mapping["Id", list["Recommendation"]], new: frozenset[str] | None, *, as_json: bool, chosen: bool
-) -> None:
+def _tell(lists: Lists, of_new: Lists, *, as_json: bool, chosen: bool) -> None:
     if as_json:
-        found = [
-            {"user": user, "items": [_facts(best, new) for best in items]} for user, items in lists.items()
-        ]
-        print_json({"recommendations": found})
+        print_json({"recommendations": [_facts(user, lists, of_new) for user in lists]})
         return
     for user, items in lists.items():
-        _print("for the new user" if user == NEW else f"for user {user}", items, new, chosen=chosen)
+        whom = "the new user" if user == NEW else f"user {user}"
+        _print(f"for {whom}", items, chosen=chosen)
+        if user in of_new:
+            _print(f"new items for {whom}", of_new[user], chosen=chosen)
     shown = [best for items in lists.values() for best in items]
     if chosen and shown:
         print_line(HOW_CHOSEN + ("." if shown[0].rating is None else AND_RATED))
 
 
-def _facts(best: "Recommendation", new: frozenset[str] | None) -> dict[str, object]:
-    return vars(best) | ({} if new is None else {"new": str(best.item) in new})
+def _facts(user: "Id", lists: Lists, of_new: Lists) -> dict[str, object]:
+    told: dict[str, object] = {"user": user, "items": [vars(best) for best in lists[user]]}
+    return told | ({"new_items": [vars(best) for best in of_new[user]]} if user in of_new else {})
 
 
-def _print(title: str, items: list["Recommendation"], new: frozenset[str] | None, *, chosen: bool) -> None:
+def _print(title: str, items: list["Recommendation"], *, chosen: bool) -> None:
     """Print the best items for somebody: with what they are in order of, and how she would rate them."""
     if not items:
         print_line(f"{title}: every item has been rated already. Add --include-seen to see them.")
@@ -170,9 +178,8 @@ def _print(title: str, items: list["Recommendation"], new: frozenset[str] | None
     # Without a choice, the score of an explicit model is the predicted rating.
     rated = items[0].rating is not None
     names = [name for name, shown in (("score", chosen or not rated), ("rating", rated)) if shown]
-    marks = [() if new is None else ("new" if str(best.item) in new else "",) for best in items]
     rows = [
-        (rank, str(best.item), best.title or "", *(getattr(best, name) for name in names), *mark)
-        for rank, (best, mark) in enumerate(zip(items, marks, strict=True), 1)
+        (rank, str(best.item), best.title or "", *(getattr(best, name) for name in names))
+        for rank, best in enumerate(items, 1)
     ]
-    print_table(("", "item", "title", *names, *([] if new is None else [""])), rows, title=title)
+    print_table(("", "item", "title", *names), rows, title=title)

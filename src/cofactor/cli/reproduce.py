@@ -18,7 +18,7 @@ _MANY = 4
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Which paper: pvldb22 or dpmf-rp.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Which paper: pvldb22, dpmf-rp or privmvmf.")],
     item: Annotated[str, typer.Argument(metavar="ITEM", help="What of it, such as figure4 or table2.")],
     data: Annotated[
         Path,
@@ -28,8 +28,20 @@ def reproduce(
         ),
     ],
     seeds: Annotated[
-        int, typer.Option(help="How often everything is done anew: 3 give intervals that include the noise.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            help="How often everything is done anew: 3 give intervals that include the noise. Left out: 1, "
+            "or 5 where the paper prints standard deviations (privmvmf).",
+            show_default=False,
+        ),
+    ] = None,
+    genome: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="For privmvmf: genome-scores.csv, tags of films; they have genres without it.",
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer columns.")] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw the figure.")] = None,
     quiet: options.Quiet = False,
@@ -39,13 +51,15 @@ def reproduce(
     from cofactor.papers.cells import Effort
     from cofactor.papers.drawing import chart
     from cofactor.papers.reproduce import reproduce as make
+    from cofactor.papers.reproduce import usual_seeds
 
     if plot is not None and not plot.parent.is_dir():
         raise ConfigError(f"--plot: there is no folder {plot.parent} to write {plot.name} to.")
     if plot is not None and plot.suffix.lower() != ".svg":
         raise ConfigError(f"--plot draws SVG. Name {plot.with_suffix('.svg').name} instead of {plot.name}.")
-    effort = Effort(seeds=seeds, quick=quick)
-    made = make(paper, item, data, effort=effort, progress=ProgressLine(quiet=quiet or json))
+    effort = Effort(seeds=usual_seeds(paper) if seeds is None else seeds, quick=quick)
+    progress = ProgressLine(quiet=quiet or json)
+    made = make(paper, item, data, effort=effort, progress=progress, genome=genome)
     if plot is not None:
         plot.write_text(chart(made).svg(), encoding="utf-8")
     if json:

@@ -26,11 +26,15 @@ class RecipeWish:
     published: bool = False
     """Whether the setting of the paper is wanted."""
     sum: str | None = None
-    """How the parties' answers are added up: plain, secure or ideal."""
+    """How the parties' answers are added up: plain, secure, encrypted, shared or ideal."""
     dropout: float | None = None
     """The largest part of the parties that may drop out of a secure sum."""
     colluding: float | None = None
     """The part of the parties that may collude in a secure sum."""
+    decrypters: int | None = None
+    """How many parties open an encrypted or shared sum."""
+    scheme: str | None = None
+    """How numbers of an encrypted sum are encrypted."""
     table: Mapping[str, Any] | None = None
     """All of it as a table, as TOML files and run folders hold it."""
     where: str = ""

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from cofactor.cli.settings import RecipeWish
 
-SUMS = ("plain", "secure", "ideal")
+SUMS = ("plain", "secure", "encrypted", "shared", "ideal")
+ABOUT_SUMS = ("sum", "dropout", "colluding", "decrypters", "scheme")
+SCHEMES = ("paillier", "paillier-root", "bfv", "ckks", "shared-key")
 
 
 def with_sum(recipe: Any, about: "RecipeWish", able: "Iterable[str]") -> Any:
@@ -20,30 +22,66 @@ def with_sum(recipe: Any, about: "RecipeWish", able: "Iterable[str]") -> Any:
 
     What is not said about a sum that hides its parts stays as the recipe has it, or as the sum usually is.
     """
+    from cofactor.recipes.opened_sums import EncryptedSum, OpenedSum, SharedSum
     from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
 
-    said = {name: value for name in ("dropout", "colluding") if (value := getattr(about, name)) is not None}
+    said: dict[str, Any] = {
+        name: value for name in ABOUT_SUMS[1:] if (value := getattr(about, name)) is not None
+    }
     if about.sum is None and not said:
         return recipe
     one_of(SUMS, sum=about.sum or "plain")
     if not hasattr(recipe, "aggregate"):
         raise ConfigError(
-            f"{type(recipe).__name__} adds up nothing that could be hidden. --sum, --dropout and --colluding "
-            f"go with {', '.join(able)}."
+            f"{type(recipe).__name__} adds up nothing that could be hidden. --sum, --dropout, --colluding, "
+            f"--decrypters and --scheme go with {', '.join(able)}."
         )
     own: Any = recipe.aggregate
-    kinds: dict[str, Any] = {"plain": PlainSum, "secure": SecureSum, "ideal": IdealSum}
+    kinds: dict[str, Any] = {
+        "plain": PlainSum,
+        "secure": SecureSum,
+        "encrypted": EncryptedSum,
+        "shared": SharedSum,
+        "ideal": IdealSum,
+    }
     kind = type(own) if about.sum is None else kinds[about.sum]
     if kind is PlainSum:
         if said:
             words = " and ".join(f"--{name}" for name in said)
             raise ConfigError(
-                f"a plain sum hides nothing, so nobody's dropping out or colluding changes it. Leave out "
-                f"{words}, or add --sum secure."
+                f"a plain sum hides nothing, and nobody opens it. Leave out {words}, or add --sum secure, "
+                "--sum encrypted or --sum shared."
             )
         return replace(recipe, aggregate=kind())
-    kept = {} if isinstance(own, PlainSum) else {"dropout": own.dropout, "colluding": own.colluding}
+    if "decrypters" in said and not issubclass(kind, OpenedSum):
+        raise ConfigError("--decrypters goes with --sum encrypted and --sum shared.")
+    if "scheme" in said:
+        if kind is not EncryptedSum:
+            raise ConfigError("--scheme goes with --sum encrypted.")
+        said["scheme"] = _scheme(said["scheme"])
+    if kind is type(own):
+        return replace(recipe, aggregate=replace(own, **said))
+    # Noise that is too much stays where decrypters open sums, so nobody drops out there unless it is said.
+    apart = isinstance(own, PlainSum) or issubclass(kind, OpenedSum)
+    kept = {} if apart else {"dropout": own.dropout, "colluding": own.colluding}
     return replace(recipe, aggregate=kind(**(kept | said)))
+
+
+def _scheme(name: str) -> Any:
+    """Return how numbers are encrypted, by its name."""
+    from cofactor.crypto.lattice import Lattice
+    from cofactor.crypto.shared_key import SharedKey
+    from cofactor.crypto.threshold import ThresholdPaillier
+
+    one_of(SCHEMES, scheme=name)
+    schemes: dict[str, Any] = {
+        "paillier": ThresholdPaillier(),
+        "paillier-root": ThresholdPaillier(shares="root"),
+        "bfv": Lattice(variant="bfv"),
+        "ckks": Lattice(variant="ckks"),
+        "shared-key": SharedKey(),
+    }
+    return schemes[name]
 
 
 def check_sum(recipe: Any, parties: int) -> None:

@@ -118,9 +118,10 @@ class Task:
         found = user_attributes(self.user_attributes, self.files[0], self.wish.coding)
         if found is None:
             return federation
+        described = federation.with_user_attributes(found)
         if not self.progress.quiet:
-            tell_attributes(found, federation.user_ids)
-        return federation.with_user_attributes(found)
+            tell_attributes(found, described)
+        return described
 
     def _public(self, ids: Any, *, coded: bool = False) -> "PublicItems | None":
         """Return what is declared to be public about the items, and say so."""

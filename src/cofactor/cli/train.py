@@ -64,6 +64,8 @@ def train(
     sum_: options.Sum = None,
     dropout: options.Dropout = None,
     colluding: options.Colluding = None,
+    decrypters: options.Decrypters = None,
+    scheme: options.Scheme = None,
     model: Annotated[
         str | None,
         typer.Option(help="Pooled: sgd, als, bayes or implicit; chosen from the data if left out."),
@@ -120,6 +122,8 @@ def train(
             sum=sum_,
             dropout=dropout,
             colluding=colluding,
+            decrypters=decrypters,
+            scheme=scheme,
         ),
         budget=BudgetWish(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency),
         federation=FederationWish(

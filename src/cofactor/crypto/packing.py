@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cofactor.config import whole
+from cofactor.config import plain_numbers, whole
 from cofactor.crypto.ciphers import Integers
 from cofactor.crypto.ring import Ring
 from cofactor.errors import ConfigError, ProtocolError
@@ -32,6 +32,7 @@ class Packing:
     """Plaintexts are counted modulo this number, N."""
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         whole(bits=self.bits, fields=self.fields)
         if self.bits > 64:
             raise ConfigError(f"bits must be at most 64, got {self.bits}.")
@@ -85,8 +86,8 @@ class Packing:
         raised = (int(plaintext) + self._offset(count)) % self.modulus
         if raised.bit_length() > self.bits * count:
             raise ProtocolError(
-                "A decrypted number holds no packed sums: it was encrypted with another key, the ciphertext or "
-                "a part was changed, or a sum has more bits than were agreed on. Nothing was opened."
+                "A decrypted number holds no packed sums: it was encrypted with another key, the ciphertext "
+                "or a part was changed, or a sum has more bits than were agreed on. Nothing was opened."
             )
         return raised
 

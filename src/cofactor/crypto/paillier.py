@@ -1,4 +1,4 @@
-"""Paillier's cryptosystem (1999): the product of ciphertexts modulo N^2 encrypts the sum of plaintexts modulo N.
+"""Paillier's cryptosystem (1999): the product of ciphertexts encrypts the sum of plaintexts modulo N.
 
 A ciphertext is (1 + N)^M h^a modulo N^2. All encryptions use powers of one public number h = (-y^2)^N, as
 Damgard, Jurik and Nielsen (2010) have it, so that a table of its powers serves them all.
@@ -27,8 +27,8 @@ def security(bits: int) -> int:
 def exponent_bits(bits: int, randomness: str) -> int:
     """Return the length of the exponents that hide plaintexts under an N of so many bits.
 
-    "full" is half the length of N, as published with h. "short" is four times the bits of security, the length
-    that Ma, Han and Wang (2021) work with: less work, and one more assumption.
+    "full" is half the length of N, as published with h. "short" is four times the bits of security, the
+    length that Ma, Han and Wang (2021) work with: less work, and one more assumption.
     """
     return bits // 2 if randomness == "full" else 4 * security(bits)
 

@@ -2,11 +2,11 @@
 
 Messages are little-endian. An upload, and likewise a sum, is
 
-    "CFPU", version 4, identity 32, bits 4, length 8, pieces 4, then that many ciphertexts of one width
+    "CFPU", version 4, identity 32, bits 4, length 8, pieces 8, then that many ciphertexts of one width
 
 and a holder's part in opening pieces `start` to `stop` of a sum is
 
-    "CFPP", version 4, identity 32, SHA-256 of the sum 32, place 4, start 4, stop 4, then one number a piece
+    "CFPP", version 4, identity 32, SHA-256 of the sum 32, place 4, start 8, stop 8, then one number a piece
 
 Reading raises ProtocolError, whatever the bytes are.
 """
@@ -22,8 +22,8 @@ from cofactor.crypto.packing import Packing
 from cofactor.crypto.paillier import PublicKey
 from cofactor.errors import ProtocolError, Refused, TooFew
 
-_UPLOAD = struct.Struct("<4sI32sIQI")
-_PART = struct.Struct("<4sI32s32sIII")
+_UPLOAD = struct.Struct("<4sI32sIQQ")
+_PART = struct.Struct("<4sI32s32sIQQ")
 _VERSION = 1
 
 

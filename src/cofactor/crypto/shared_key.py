@@ -1,10 +1,10 @@
-"""One key that all decrypters hold: what the literature on encrypted recommenders does, kept to compare with."""
+"""One key that all decrypters hold: what is published for encrypted recommenders, kept to compare with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
-from cofactor.config import whole
+from cofactor.config import plain_numbers, whole
 from cofactor.crypto import primes
 from cofactor.crypto.ciphers import Dealt
 from cofactor.crypto.gmp import Number
@@ -31,6 +31,7 @@ class SharedKey:
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         whole(bits=self.bits)
         if self.bits not in _BITS:
             raise ConfigError(
@@ -45,8 +46,8 @@ class SharedKey:
     def assumptions(self, decrypters: int) -> tuple[str, ...]:
         """Return what hiding rests on, one sentence each."""
         return (
-            f"None of the {decrypters} decrypters, who all hold the whole key, talks to the coordinator or is "
-            "broken into.",
+            f"None of the {decrypters} decrypters, who all hold the whole key, talks to the coordinator or "
+            "is broken into.",
             "Whoever makes the key is honest and forgets it.",
             "Parties and decrypters keep to the protocol: nobody proves that what it sends is right.",
             f"Decisional composite residuosity modulo {self.bits} bits, about {security(self.bits)} bits of "

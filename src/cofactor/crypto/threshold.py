@@ -1,4 +1,4 @@
-"""Paillier's encryption with a key that nobody holds: any `quorum` decrypters open a sum, fewer learn nothing.
+"""Paillier's encryption with a key that nobody holds: any `quorum` decrypters open a sum, fewer cannot.
 
 The dealer draws safe primes p = 2p' + 1 and q = 2q' + 1, N = pq and m = p'q'. Decrypter i, counted from 1,
 gets the value at i of a random polynomial of degree quorum - 1. With D = decrypters!, S the places that take
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from secrets import randbelow
 from typing import ClassVar, Literal, NoReturn
 
-from cofactor.config import one_of, whole
+from cofactor.config import one_of, plain_numbers, whole
 from cofactor.crypto import primes
 from cofactor.crypto.ciphers import Dealt
 from cofactor.crypto.gmp import Number, gmp
@@ -50,6 +50,7 @@ class ThresholdPaillier:
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         whole(bits=self.bits, quorum=self.quorum)
         one_of(("textbook", "root"), shares=self.shares)
         one_of(("short", "full"), randomness=self.randomness)
@@ -82,8 +83,8 @@ class ThresholdPaillier:
             f"Fewer than {quorum} of the {decrypters} decrypters put their shares together.",
             "Parties and decrypters keep to the protocol: nobody proves that what it sends is right. "
             + _CHECKED[self.shares],
-            f"Decisional composite residuosity modulo {self.bits} bits, about {secure} bits of security, none "
-            "against a quantum computer.",
+            f"Decisional composite residuosity modulo {self.bits} bits: about {secure} bits of security, and "
+            "none against a quantum computer.",
             f"Powers of one public number with exponents of {length} bits look like any others"
             + _POWERS[self.randomness],
             *_UNREVIEWED[self.shares],

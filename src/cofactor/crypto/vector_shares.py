@@ -17,6 +17,8 @@ from cofactor.errors import ConfigError, ProtocolError, TooFew
 PRIME = 2**61 - 1
 LARGEST = PRIME // 2
 """The largest absolute value that can be split, and that a sum of split numbers may have."""
+MOST_BITS = 60
+"""How many bits, sign included, sums always have room for; a sum of more could wrap around unnoticed."""
 NUMBER_BYTES = 8
 
 Share = NDArray[np.uint64]

@@ -1,6 +1,6 @@
 """`UserAttributes`: numbers about users, as private as their ratings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,8 @@ class UserAttributes:
     """A row for each of the ids, a column for each of the coding's names; NaN where a value is missing."""
     source: str = "a table"
     """The file they come from, or what their maker calls them."""
+    unseen: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """By column, how many users have a value that the coding has no number for: 0 in all of the column's."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ids", read_only(plain_ids(self.ids)))
@@ -61,7 +63,8 @@ class UserAttributes:
         elif columns is not None or as_category:
             raise DataError("a coding says which columns are used, and how. Leave out the others.")
         matrix = coding.encoded(table, table.ids)
-        return cls(coding=coding, ids=table.ids, matrix=matrix, source=table.source or "a table")
+        source = table.source or "a table"
+        return cls(coding=coding, ids=table.ids, matrix=matrix, source=source, unseen=coding.unseen(table))
 
     @classmethod
     def from_file(

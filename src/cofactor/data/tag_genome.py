@@ -84,8 +84,8 @@ def _scores(source: Source) -> pl.DataFrame:
         )
     except pl.exceptions.PolarsError:
         raise DataError(
-            f"{source.label}: cannot be read as a tag genome, which has a film, a tag and a relevance in each "
-            "row. Fetch it again."
+            f"{source.label}: cannot be read as a tag genome, with a film, a tag and a relevance in a row. "
+            "Fetch it again."
         ) from None
 
 

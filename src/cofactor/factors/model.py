@@ -197,10 +197,12 @@ class Factors:
         """Fit a user the model has never met from her attributes; any may be left out.
 
         Returns a model that knows only her, with the same items. Nothing about her is kept but her vector.
+        It ranks only: a vector made from attributes is much shorter than one from ratings.
         """
         if self.views is None:
             raise DataError(NO_ATTRIBUTES)
-        return self._knowing_only(user, 0.0, self.views.vector_for(attributes), np.zeros(0, np.int32))
+        vector = self.views.vector_for(attributes)
+        return replace(self._knowing_only(user, 0.0, vector, np.zeros(0, np.int32)), scale=None)
 
     def recommend_for_attributes(self, attributes: Mapping[str, Any], n: int = 10) -> list[Recommendation]:
         """Return the n best items for somebody who has rated nothing, from her attributes."""
@@ -210,7 +212,8 @@ class Factors:
         """Return the same model with items that nobody has rated: their vectors follow from features.
 
         Items that the model has already stay as they are, whatever is said about them here. A table is coded
-        as the one was that the model was trained with; of PublicItems the columns must be the same.
+        as the one was that the model was trained with; of PublicItems the columns must be the same. New ones
+        lie close to the mean of the others: compare them with each other first.
         """
         from cofactor.factors.new_items import with_items
 

@@ -32,7 +32,7 @@ def with_items(model: "Factors", items: PublicItems | Table) -> "Factors":
     numbers = _numbers(items, model.views)
     new = _unknown(items, model.item_ids)
     ids, count = items.ids[new], int(new.sum())
-    vectors = model.views.item_vectors(numbers[new])
+    vectors = model.views.item_vectors(numbers[new], usual=model.item_vectors.mean(axis=0))
     home, titles = model.home, model.titles
     if home is not None:
         # Nothing is known of the noise in ratings of a new item: they count like those of a usual one.

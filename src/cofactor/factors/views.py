@@ -95,11 +95,18 @@ class Views:
         """
         return ridge_rows(numbers, self.users, self.ridge)
 
-    def item_vectors(self, numbers: NDArray[Any]) -> Values:
-        """Return the vectors of items without ratings: q = yV (V'V + ridge I)^-1 (equation 17)."""
+    def item_vectors(self, numbers: NDArray[Any], usual: Values | None = None) -> Values:
+        """Return the vectors of items without ratings: q = yV (V'V + ridge I)^-1 (equation 17).
+
+        That draws them towards 0, far below the rated ones. Given the vector of a `usual` item they are drawn
+        towards it instead: all are moved alike, so that none changes places with another new one.
+        """
         if self.feature_means is not None:
             numbers = np.where(np.isnan(numbers), self.feature_means, numbers)
-        return ridge_rows(numbers, self.items, self.ridge)
+        if usual is None:
+            return ridge_rows(numbers, self.items, self.ridge)
+        moved: Values = usual + ridge_rows(numbers - self.items @ usual, self.items, self.ridge)
+        return moved
 
     def vector_for(self, attributes: Mapping[str, Any]) -> Values:
         """Return the vector of one user who has told something about herself."""

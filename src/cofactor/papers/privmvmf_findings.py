@@ -55,10 +55,10 @@ def _between_columns() -> list[str]:
     spread = max(DEVIATIONS_4[EXISTING][which][PRECISION] for which in (FED, PRIV))
     return [
         f"The paper says that {FED} and {PRIV} differ trivially, so that encryption is lossless. What is "
-        "encrypted are whole numbers, and their sum comes out to the last bit: with the same seed both are one "
-        f"training, shown once here. Its precision of known users differs by {priv - fed:.4f} ({fed:g} and "
-        f"{priv:g}), {(priv - fed) / spread:.1f} times the larger standard deviation that it prints: encryption "
-        "cannot be why."
+        "encrypted are whole numbers, and their sum comes out to the last bit: with the same seed both are "
+        f"one training, shown once here. Its own precision of known users differs by {priv - fed:.4f} "
+        f"({fed:g} and {priv:g}), {(priv - fed) / spread:.1f} times the larger standard deviation that it "
+        "prints: encryption cannot be why."
     ]
 
 
@@ -103,8 +103,8 @@ def _weak_target(panel: Panel) -> list[str]:
     if ours is None or RANDOM not in simple or ITEM_MEAN not in simple:
         return []
     return [
-        f"{panel.name}: {NDCG} ranks a user's own test items only. Chance has {simple[RANDOM]:.3f} there, and "
-        f"one number an item, the same for all users, {simple[ITEM_MEAN]:.3f}: {ours:.3f} is a weak target."
+        f"{panel.name}: {NDCG} ranks a user's own test items only. Chance has {simple[RANDOM]:.3f} there, "
+        f"and one number an item, the same for all users, {simple[ITEM_MEAN]:.3f}: {ours:.3f} is easy."
     ]
 
 

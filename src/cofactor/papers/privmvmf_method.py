@@ -10,6 +10,7 @@ from cofactor.federation.federation import Federation
 from cofactor.papers.privmvmf_numbers import COLD_ITEM, COLD_USER
 from cofactor.papers.privmvmf_sides import Sided
 from cofactor.papers.privmvmf_splits import Parts
+from cofactor.randomness import InsecureRandom
 from cofactor.recipes.multiview import MultiViewMF
 from cofactor.recipes.sums import PlainSum
 from cofactor.recipes.train import train
@@ -20,15 +21,18 @@ def published() -> MultiViewMF:
     return replace(MultiViewMF.as_published(), aggregate=PlainSum())
 
 
-def federation_of(ratings: Ratings, sides: Sided) -> Federation:
-    """Return all users as devices, with the attributes that only they know and the items' features."""
-    devices = Federation.on_device(ratings, scale=ratings.scale)
-    return devices.with_public_items(sides.features).with_user_attributes(sides.attributes)
+def knowing(federation: Federation, sides: Sided) -> Federation:
+    """Give users the attributes that only they know, and everybody the features of items."""
+    return federation.with_public_items(sides.features).with_user_attributes(sides.attributes)
 
 
 def tested(parts: Parts, sides: Sided, recipe: MultiViewMF, seed: int) -> Factors:
-    """Train on what a scenario leaves, and return the model of its tested users and items."""
-    run = train(recipe, federation_of(parts.train, sides), seed=seed)
+    """Train on what a scenario leaves, and return the model of its tested users and items.
+
+    Decoys follow from the seed, so that a table repeats; where anybody is to be protected they must not.
+    """
+    devices = knowing(Federation.on_device(parts.train, scale=parts.train.scale), sides)
+    run = train(recipe, devices, seed=seed, random=InsecureRandom(seed))
     [home] = run.homes.values()
     if parts.scenario == COLD_USER:
         return _of_new_users(home, parts.test, sides)

@@ -1,11 +1,13 @@
 """Ratings with what is known about their users and items: what PrivMVMF trains on (section VI.A)."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from cofactor.data.attributes import UserAttributes
 from cofactor.data.coding import Coding, published_coding
+from cofactor.data.prepare import only_items
 from cofactor.data.public_items import PublicItems
 from cofactor.data.tables import Table, items_beside, users_beside
 from cofactor.errors import DataError
@@ -32,6 +34,19 @@ class Sided(Material):
             users=users_beside(file),
             items=items_beside(file),
         )
+
+    @classmethod
+    def read_sides(cls, place: Path, names: Sequence[str]) -> list["Sided"]:
+        """Read those of some known sets that a folder holds, or a file, with the tables beside them."""
+        return [one for one in cls.read_all(place, names) if isinstance(one, Sided)]
+
+    def with_genome(self, file: Path) -> "Sided":
+        """Return the films that a tag genome describes, by the first 20 principal components of tags."""
+        genome = PublicItems.of_tag_genome(file)
+        kept = only_items(self.ratings, genome.ids.tolist())
+        if len(kept) == 0:
+            raise DataError(f"{file} describes none of the items of {self.name}. Films of MovieLens it does.")
+        return replace(self, ratings=kept, genome=genome)
 
     @cached_property
     def attributes(self) -> UserAttributes:

@@ -44,15 +44,16 @@ def _measure(own: Parts, sides: Sided, seed: int, found: Values) -> None:
 
 def _described(sides: Sided) -> str:
     """Say what is known of users and items."""
-    return (
-        f"users by {len(sides.attributes.coding.names)} numbers ({', '.join(sides.attributes.coding.columns)}), "
-        f"items by {len(sides.features.names)} numbers of {sides.features.source}"
-    )
+    coding, items = sides.attributes.coding, sides.features
+    columns = ", ".join(coding.columns)
+    return f"users by {coding.width} numbers ({columns}), items by {len(items.names)} of {items.source}"
 
 
 def _rows(panel: str, paper: Mapping[str, Mapping[str, float]], found: Values, note: str) -> list[Row]:
     ours = [
-        Row(line=line, panel=panel, column=column, note=NOTES.get(line, note), **spread(values))
+        Row(
+            line=line, panel=panel, column=column, note=NOTES.get(line, note), at_home=False, **spread(values)
+        )
         for line, columns in found.items()
         for column, values in columns.items()
     ]
@@ -65,7 +66,7 @@ def _rows(panel: str, paper: Mapping[str, Mapping[str, float]], found: Values, n
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
-    """Return the mean of repeats, and as ends of its range one standard deviation each way, as papers print."""
+    """Return the mean of repeats, and one standard deviation each way, as the paper prints it."""
     mean = statistics.fmean(values)
     if len(values) == 1:
         return {"ours": mean}

@@ -1,32 +1,43 @@
 """`reproduce`: make a published figure again with the data at hand."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cofactor.errors import ConfigError, did_you_mean
-from cofactor.papers import dpmf_rp, pvldb22
+from cofactor.papers import dpmf_rp, privmvmf, pvldb22
 from cofactor.papers.cells import Effort
 from cofactor.papers.claims import against_baselines
 from cofactor.papers.figure import Figure
 from cofactor.papers.material import Material
+from cofactor.papers.privmvmf_sides import Sided
 from cofactor.papers.results import Baseline, Reproduction
 from cofactor.progress import Listener, nobody
 
-PAPERS = {"pvldb22": pvldb22.FIGURES, "dpmf-rp": dpmf_rp.FIGURES}
+PAPERS = {"pvldb22": pvldb22.FIGURES, "dpmf-rp": dpmf_rp.FIGURES, "privmvmf": privmvmf.FIGURES}
 """By paper and item, what can be made again."""
+_SEEDS = {"privmvmf": privmvmf.REPEATS}
+"""How often papers that print standard deviations repeat everything; others are made once."""
 
 
 def reproduce(
-    paper: str, item: str, data: str | Path, *, effort: Effort | None = None, progress: Listener = nobody
+    paper: str,
+    item: str,
+    data: str | Path,
+    *,
+    effort: Effort | None = None,
+    progress: Listener = nobody,
+    genome: str | Path | None = None,
 ) -> Reproduction:
     """Make a figure again with the ratings in a file, or with what a folder holds of the known sets.
 
-    Some figures show several sets; others, the first that is there.
+    Some figures show several sets; others, the first that is there. `genome` names a file of tag scores, by
+    which privmvmf describes films; without it, they have genres.
     """
-    figure, spent, start = find(paper, item), effort or Effort(), time.perf_counter()
-    place = Path(data)
-    materials = Material.read_all(place, figure.data) if figure.data else [Material.read(place)]
+    figure, start = find(paper, item), time.perf_counter()
+    spent = effort or Effort(seeds=usual_seeds(paper))
+    materials = _materials(paper, figure, Path(data), None if genome is None else Path(genome))
     rows = [row for material in materials for row in figure.rows(material, spent, progress)]
     beside: dict[str, Baseline] = {} if figure.baselines is None else figure.baselines(materials[0], spent)
     first, *others = [_facts(material, spent) for material in materials]
@@ -49,7 +60,21 @@ def reproduce(
     )
 
 
-def _left_out(figure: Figure, materials: list[Material]) -> list[str]:
+def usual_seeds(paper: str) -> int:
+    """Return how often everything is done anew, unless somebody says otherwise."""
+    return _SEEDS.get(paper, 1)
+
+
+def _materials(paper: str, figure: Figure, place: Path, genome: Path | None) -> Sequence[Material]:
+    if paper != "privmvmf":
+        if genome is not None:
+            raise ConfigError(f"{paper} does not use a tag genome; only privmvmf does. Leave it out.")
+        return Material.read_all(place, figure.data) if figure.data else [Material.read(place)]
+    sided = Sided.read_sides(place, figure.data)
+    return sided if genome is None else [one.with_genome(genome) for one in sided]
+
+
+def _left_out(figure: Figure, materials: Sequence[Material]) -> list[str]:
     there = {material.name for material in materials}
     missing = [name for name in figure.data if name not in there]
     return [f"Not there, and left out: {', '.join(missing)}."] if missing else []

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.config import fraction, one_of, plain_numbers, positive, whole
+from cofactor.crypto.shared_key import SharedKey
 from cofactor.data.public_items import PublicItems, public_items_lines
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.federation.door import OVERFLOW, Door
@@ -32,8 +33,9 @@ from cofactor.recipes.multiview_halves import ViewsCoordinator, ViewsParticipant
 from cofactor.recipes.multiview_items import ItemServer
 from cofactor.recipes.multiview_letters import ITEM_SERVER, MULTI_VIEW, SUMS
 from cofactor.recipes.multiview_weights import InclUnc, ObsOnly, SampledUnrated
+from cofactor.recipes.opened_sums import EncryptedSum
 from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
-from cofactor.recipes.sums import AnySum, PlainSum, SecureSum, own_share
+from cofactor.recipes.sums import AnySum, SecureSum, own_share
 from cofactor.recipes.usual_steps import one_release
 
 _RATING = (
@@ -49,7 +51,12 @@ _PUBLIC = (
     "Which items and attributes there are, how attributes are coded, about how many ratings a device has, or "
     "exactly how many users and ratings a party has, and who answers in which round: public."
 )
-_ROUNDS, _PRIVATE_ROUNDS = 200, 20
+_WITH_NOISE = (
+    "Whole tables of gradients need much noise: with it, ratings are predicted worse than from each user's own "
+    "mean, on MovieLens 100K at epsilon 10. Recommendations stay useful with unrated=InclUnc(). For predicted "
+    "ratings, and for the most accuracy, use SecureALS."
+)
+_ROUNDS, _PRIVATE_ROUNDS = 200, 40
 """10 iterations of 20 epochs in the paper; noise grows with the root of how many there are."""
 _MOST = 64.0
 """The largest number that one user adds to a sum where nothing is bounded, on a scale that ends at 5. On
@@ -129,8 +136,15 @@ class MultiViewMF:
 
     @classmethod
     def as_published(cls) -> "MultiViewMF":
-        """Return the setting of Mai and Pang, Table II: all its numbers, and 10 x 20 rounds."""
-        return cls(rounds=_ROUNDS, unrated=SampledUnrated(alpha=0.1, rho=1.0), aggregate=PlainSum())
+        """Return the setting of Mai and Pang, Table II: all its numbers, 10 x 20 rounds, and one shared key.
+
+        Decoys are drawn once here, and every message holds all items.
+        """
+        return cls(
+            rounds=_ROUNDS,
+            unrated=SampledUnrated(alpha=0.1, rho=1.0),
+            aggregate=EncryptedSum(scheme=SharedKey()),
+        )
 
     def settled(self, facts: Facts, budget: Budget | None) -> Self:
         """Return the recipe with all choices made, from public numbers only."""
@@ -199,6 +213,10 @@ class MultiViewMF:
             why_not=self.aggregate.why_not(facts.summed),
             shared=share,
         )
+
+    def hints(self, facts: Facts) -> tuple[str, ...]:  # noqa: ARG002 (the same for all federations)
+        """Say what noise leaves of it."""
+        return (_WITH_NOISE,)
 
     @property
     def turns(self) -> int:

@@ -16,6 +16,7 @@ from cofactor.federation.summing import Decryption
 from cofactor.privacy.guarantee import Assumption
 from cofactor.recipes.hidden_sums import HiddenSum
 
+_USUAL = 3
 Keys = dict[str, Key]
 """By decrypter, what it alone has."""
 
@@ -28,8 +29,9 @@ class OpenedSum(HiddenSum):
 
     colluding: float = 0.1
     """The part of the parties that may tell the coordinator all they know; at least one party always may."""
-    decrypters: int = 3
-    """How many of the parties open sums, drawn by lot; all of them, if there are fewer."""
+    decrypters: int | None = None
+    """How many of the parties open sums, drawn by lot; all of them, if there are fewer. Left out: three, or
+    one, where each of them would hold the whole key."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,7 +43,7 @@ class OpenedSum(HiddenSum):
 
     def decrypter_count(self, parties: int) -> int:
         """Return how many of so many parties open sums."""
-        return min(self.decrypters, parties)
+        return min(self.decrypters or _USUAL, parties)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,11 @@ class EncryptedSum(OpenedSum):
             return ()
         return (self.scheme.unsafe,)
 
+    def decrypter_count(self, parties: int) -> int:
+        """Return how many of so many parties open sums."""
+        usual = _USUAL if isinstance(self.scheme, ThresholdPaillier) else 1
+        return min(self.decrypters or usual, parties)
+
     def quorum(self, parties: int) -> int:
         """Return how many decrypters must come together, among so many parties."""
         return self.scheme.quorum_of(self.decrypter_count(parties))
@@ -103,10 +110,10 @@ class SharedSum(OpenedSum):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 2 <= self.needed <= self.decrypters:
-            raise ConfigError(
-                f"needed must lie between 2 and the {self.decrypters} decrypters, got {self.needed}."
-            )
+        whole(needed=self.needed)
+        most = self.decrypters or _USUAL
+        if not 2 <= self.needed <= most:
+            raise ConfigError(f"needed must lie between 2 and the {most} decrypters, got {self.needed}.")
 
     def assumptions(self, parties: int) -> tuple[Assumption, ...]:
         """Return what the guarantee rests on besides the noise."""

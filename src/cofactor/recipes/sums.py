@@ -129,6 +129,23 @@ _CURIOUS = (
 )
 
 
+def without_noise(aggregate: AnySum, parties: int) -> str:
+    """Say what protects anybody where nothing noisy was sent: at best nobody saw more than sums."""
+    if aggregate.layers(parties) is None:
+        return (
+            "Not private: the parties kept their ratings at home, but what they sent of their models had no "
+            "noise, and ratings can be recovered from it."
+        )
+    hidden = "was meant to see" if isinstance(aggregate, IdealSum) or aggregate.why_not(parties) else "saw"
+    words = (
+        f"Not private: nobody {hidden} more than sums of what the parties sent, but these sums had no noise. "
+        "Hiding the summands bounds nothing that a sum tells about one of them, and is no differential "
+        "privacy.",
+        *aggregate.why_not(parties),
+    )
+    return " ".join(words)
+
+
 def own_share(aggregate: AnySum, parties: int) -> float:
     """Return the part of the noise, as a variance, that a party adds itself and that is never taken off."""
     layers = aggregate.layers(parties)

@@ -39,13 +39,9 @@ from cofactor.recipes.hosts import (
     role_hosts,
     summing_of,
 )
-from cofactor.recipes.sums import IdealSum
+from cofactor.recipes.sums import IdealSum, without_noise
 from cofactor.recipes.telling import told_rounds
 
-VANILLA = (
-    "Not private: the parties kept their ratings at home, but what they sent of their models had no noise, "
-    "and ratings can be recovered from it."
-)
 _READ_SCALE = (
     "The scale of the ratings was read off the parties' data. Name it, so that nobody's extreme rating shows "
     "in it."
@@ -248,7 +244,8 @@ def _guarantee(
 ) -> Guarantee:
     facts = federation.facts
     if budget is None:
-        return Guarantee.nothing(getattr(recipe, "not_private", VANILLA))
+        without = without_noise(aggregate_of(recipe), facts.summed)
+        return Guarantee.nothing(getattr(recipe, "not_private", without))
     promise = recipe.promise(facts, budget)
     units = facts.user_count if budget.unit == "user" else facts.rating_count
     found = Guarantee.of(

@@ -7,17 +7,19 @@ from pathlib import Path
 import cofactor as cf
 
 PUBLIC = [
-    "ALS", "Alone", "Bayes", "Budget", "BudgetExceeded", "CentralDPSGD", "Choice", "CofactorError",
-    "Comparison", "ConfigError", "DPSGLD", "DataError", "DownloadError", "EmbeddingClipping", "Factors",
-    "Failures", "Features", "Federation", "GlobalMean", "GradientClipping", "Guarantee", "HorizontalMF",
-    "IdealSum", "ImplicitALS", "InsecureRandom", "ItemMean", "ItemRound", "Ledger", "LedgerError",
-    "LocalReports", "Nonnegative", "ObjectivePerturbation", "OnDeviceMF", "Party", "PersonalRidge",
-    "PlainSum", "Plan", "Pooled", "Popularity", "Posterior", "PrivacyWarning", "Progress", "ProjectedMF",
+    "ALS", "Alone", "Bayes", "Budget", "BudgetExceeded", "CentralDPSGD", "Choice", "Coding",
+    "CofactorError", "Comparison", "ConfigError", "DPSGLD", "DataError", "DownloadError",
+    "EmbeddingClipping", "EncryptedSum", "Factors", "Failures", "Features", "Federation", "GlobalMean",
+    "GradientClipping", "Guarantee", "HorizontalMF", "IdealSum", "ImplicitALS", "InclUnc", "InsecureRandom",
+    "ItemMean", "ItemRound", "Lattice", "Ledger", "LedgerError", "LocalReports", "MultiViewMF",
+    "Nonnegative", "ObjectivePerturbation", "ObsOnly", "OnDeviceMF", "Party", "PersonalRidge", "PlainSum",
+    "Plan", "Pooled", "Popularity", "Posterior", "PrivacyWarning", "Progress", "ProjectedMF",
     "ProtocolError", "PublicItems", "Ratings", "Recommendation", "Refused", "Release", "Run", "RunError",
-    "SGD", "Scale", "Schedule", "Scores", "SecureALS", "SecureRandom", "SecureSum", "SharedBiases", "Table",
-    "TooFew", "UnknownId", "UserItemBias", "UserMean", "UsersOnly", "VerticalMF", "VerticalTaste",
-    "__version__", "compare", "datasets", "measure", "partition", "plan", "prepare", "read_items",
-    "read_ratings", "read_users", "split", "synthetic", "train", "verify",
+    "SGD", "SampledUnrated", "Scale", "Schedule", "Scores", "SecureALS", "SecureRandom", "SecureSum",
+    "SharedBiases", "SharedKey", "SharedSum", "Table", "ThresholdPaillier", "TooFew", "UnknownId",
+    "UserAttributes", "UserItemBias", "UserMean", "UsersOnly", "VerticalMF", "VerticalTaste", "__version__",
+    "compare", "datasets", "measure", "partition", "plan", "prepare", "read_items", "read_ratings",
+    "read_users", "split", "synthetic", "train", "verify",
 ]  # fmt: skip
 
 

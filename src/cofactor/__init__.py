@@ -7,11 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cofactor.crypto.lattice import Lattice as Lattice
+    from cofactor.crypto.shared_key import SharedKey as SharedKey
+    from cofactor.crypto.threshold import ThresholdPaillier as ThresholdPaillier
     from cofactor.data import datasets as datasets
     from cofactor.data import partition as partition
     from cofactor.data import prepare as prepare
     from cofactor.data import split as split
     from cofactor.data import synthetic as synthetic
+    from cofactor.data.attributes import UserAttributes as UserAttributes
+    from cofactor.data.coding import Coding as Coding
     from cofactor.data.files import read_ratings as read_ratings
     from cofactor.data.public_items import PublicItems as PublicItems
     from cofactor.data.ratings import Ratings as Ratings
@@ -74,8 +79,14 @@ if TYPE_CHECKING:
     from cofactor.recipes.item_rounds import ItemRound as ItemRound
     from cofactor.recipes.langevin import DPSGLD as DPSGLD
     from cofactor.recipes.local_reports import LocalReports as LocalReports
+    from cofactor.recipes.multiview import MultiViewMF as MultiViewMF
+    from cofactor.recipes.multiview_weights import InclUnc as InclUnc
+    from cofactor.recipes.multiview_weights import ObsOnly as ObsOnly
+    from cofactor.recipes.multiview_weights import SampledUnrated as SampledUnrated
     from cofactor.recipes.objective import ObjectivePerturbation as ObjectivePerturbation
     from cofactor.recipes.on_device import OnDeviceMF as OnDeviceMF
+    from cofactor.recipes.opened_sums import EncryptedSum as EncryptedSum
+    from cofactor.recipes.opened_sums import SharedSum as SharedSum
     from cofactor.recipes.plan import plan as plan
     from cofactor.recipes.pooled import Pooled as Pooled
     from cofactor.recipes.projected import ProjectedMF as ProjectedMF
@@ -91,7 +102,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "cofactor.crypto.lattice": ("Lattice",),
+    "cofactor.crypto.shared_key": ("SharedKey",),
+    "cofactor.crypto.threshold": ("ThresholdPaillier",),
     "cofactor.data": ("datasets", "partition", "prepare", "split", "synthetic"),
+    "cofactor.data.attributes": ("UserAttributes",),
+    "cofactor.data.coding": ("Coding",),
     "cofactor.data.files": ("read_ratings",),
     "cofactor.data.public_items": ("PublicItems",),
     "cofactor.data.ratings": ("Ratings", "Scale"),
@@ -132,8 +148,11 @@ _HOMES = {
     "cofactor.recipes.item_rounds": ("ItemRound",),
     "cofactor.recipes.langevin": ("DPSGLD",),
     "cofactor.recipes.local_reports": ("LocalReports",),
+    "cofactor.recipes.multiview": ("MultiViewMF",),
+    "cofactor.recipes.multiview_weights": ("InclUnc", "ObsOnly", "SampledUnrated"),
     "cofactor.recipes.objective": ("ObjectivePerturbation",),
     "cofactor.recipes.on_device": ("OnDeviceMF",),
+    "cofactor.recipes.opened_sums": ("EncryptedSum", "SharedSum"),
     "cofactor.recipes.plan": ("plan",),
     "cofactor.recipes.pooled": ("Pooled",),
     "cofactor.recipes.projected": ("ProjectedMF",),

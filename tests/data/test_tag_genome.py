@@ -88,7 +88,7 @@ def test_public_items_know_it_by_its_header(tmp_path: Path) -> None:
         tmp_path, "movieId,genre\n" + "".join(f"{row},g{row % 2}\n" for row in range(20)), "items.csv"
     )
     assert not is_tag_genome(other)
-    assert PublicItems.from_file(other).names == ("genre=g0",)
+    assert PublicItems.from_file(other).names == ("genre=g0", "genre=g1")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def shops() -> Federation:
 def told(federation: Federation, party: str) -> list[float]:
     own = federation.party(party).attributes
     assert own is not None
-    return own[:, 0].tolist()
+    return [float(number) for number in own[:, 0]]
 
 
 def test_every_party_gets_the_rows_of_its_own_users() -> None:
@@ -66,7 +66,7 @@ def test_parties_may_have_a_table_each() -> None:
     both = Federation.horizontal(
         [Party(name="north", ratings=ratings(1, 2, items=3)), Party(name="south", ratings=ratings(1, 3))]
     )
-    with pytest.raises(DataError, match="occur at two parties.*a table of its own"):
+    with pytest.raises(DataError, match=r"occur at two parties.*a table of its own"):
         both.with_user_attributes(attributes(1, 2, 3))
     known = both.with_user_attributes({"north": attributes(2, 1), "south": attributes(3)})
     assert told(known, "north") == [1, 2]

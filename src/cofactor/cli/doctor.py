@@ -14,6 +14,8 @@ from cofactor.cli import options
 from cofactor.cli.text import print_json, print_table
 
 PACKAGES = ("numpy", "numba", "scipy", "dp-accounting", "cryptography", "polars", "typer", "rich")
+EXTRAS = {"gmpy2": "he", "tenseal": "he"}
+"""Packages that only some need, and the extra that brings them."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Check:
 
 def doctor(json: options.Json = False) -> None:
     """Check this machine: Python, packages, threads, compilation, disk. Exit code 1 if something is wrong."""
-    checks = [_python(), *map(_package, PACKAGES), _threads(), _compiling(), _writable()]
+    checks = [_python(), *map(_package, PACKAGES), *map(_extra, EXTRAS), _threads(), _compiling(), _writable()]
     if json:
         print_json({"checks": [asdict(check) for check in checks]})
     else:
@@ -47,6 +49,14 @@ def _package(name: str) -> Check:
         return Check(name, True, version(name))
     except PackageNotFoundError:
         return Check(name, False, "missing", f"pip install {name}")
+
+
+def _extra(name: str) -> Check:
+    try:
+        return Check(name, True, version(name))
+    except PackageNotFoundError:
+        wanted = f"for encrypted sums: pip install 'cofactor[{EXTRAS[name]}]'"
+        return Check(name, True, "not installed", wanted)
 
 
 def _threads() -> Check:

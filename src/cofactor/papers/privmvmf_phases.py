@@ -5,7 +5,7 @@ Times are processor seconds, whatever number of cores there is.
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.crypto.ciphers import Part
+from cofactor.crypto.hiding import Hiding, Opener
 from cofactor.errors import RunError
 from cofactor.federation.door import Door
 from cofactor.federation.federation import Federation
@@ -125,32 +126,47 @@ def hidden(
 
     `sent` is how many numbers a user sends; the opened sum always has all. Everything grows linearly.
     """
-    values = np.ascontiguousarray(own.gradients[:, :numbers])
     dealing, keys = aggregate.dealt(tuple(f"decrypter-{at}" for at in range(decrypters)))
-    hiding, openers = dealing.hiding, [key.opener for key in keys.values()][: dealing.hiding.quorum]
-    hiding.boxes(values[0, :1], bits, b"")  # tables of powers are made once, by the first
+    openers = [key.opener for key in keys.values()][: dealing.hiding.quorum]
+    # What is made once, such as tables of powers, is made before the clock runs.
+    _passed(dealing.hiding, openers, own.gradients[:1, :1], bits)
+    times, upload = _passed(dealing.hiding, openers, own.gradients[:, :numbers], bits)
+    longer, more = sent / numbers, own.users / len(own.gradients)
+    return Hidden(
+        times={
+            LOCAL: times[LOCAL] * longer,
+            AGGREGATION: times[AGGREGATION] * more * longer,
+            DECRYPTION: times[DECRYPTION] * own.dense / numbers,
+        },
+        upload=upload * longer,
+    )
+
+
+def _passed(
+    hiding: Hiding, openers: Sequence[Opener], gradients: NDArray[np.int64], bits: int
+) -> tuple[Times, int]:
+    """Hide, add up and open gradients; return the seconds of it all, and the bytes that a user sends."""
+    values = np.ascontiguousarray(gradients)
+    length, adding, opening, parts = values.shape[1], [], [], []
     boxes, hide = timed(lambda: [hiding.boxes(row, bits, b"") for row in values])
-    pieces, adding, opening, parts = range(hiding.pieces(numbers, bits)), [], [], []
+    pieces = range(hiding.pieces(length, bits))
     for place, opener in enumerate(openers):
         # One box is for all decrypters, or each has one of its own.
         own_boxes = [(one[min(place, len(one) - 1)], b"") for one in boxes]
-        total, seconds = timed(opener.total, own_boxes, numbers, bits)
+        total, seconds = timed(opener.total, own_boxes, length, bits)
         adding.append(seconds)
-        part, seconds = timed(opener.part, total, numbers, bits, pieces)
+        part, seconds = timed(opener.part, total, length, bits, pieces)
         opening.append(seconds)
         parts.append(Part(place, pieces, part))
-    found, combining = timed(hiding.combined, total, numbers, bits, parts)
+    found, combining = timed(hiding.combined, total, length, bits, parts)
     if not np.array_equal(found, values.sum(axis=0)):
         raise RunError("a sum that was hidden did not open as it is. Please report this.")
-    longer, more = sent / numbers, own.users / len(values)
-    return Hidden(
-        times={
-            LOCAL: hide / len(values) * longer,
-            AGGREGATION: statistics.fmean(adding) * more * longer,
-            DECRYPTION: (statistics.fmean(opening) + combining) * own.dense / numbers,
-        },
-        upload=sum(map(len, boxes[0])) * longer,
-    )
+    times = {
+        LOCAL: hide / len(values),
+        AGGREGATION: statistics.fmean(adding),
+        DECRYPTION: statistics.fmean(opening) + combining,
+    }
+    return times, sum(map(len, boxes[0]))
 
 
 def timed(work: Callable[..., T], *given: Any) -> tuple[T, float]:

@@ -1,6 +1,6 @@
 """Table V of PrivMVMF: seconds of the four phases of a round, the paper's way of hiding and ours."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cofactor.crypto.lattice import Lattice
@@ -131,10 +131,9 @@ def _phase_rows(line: str, panel: str, times: Sequence[dict[str, float]], note: 
             paper=TABLE_5.get(line, {}).get(phase),
             note=note,
             at_home=False,
-            **spread([one[phase] for one in times]),
+            **(spread([one[phase] for one in times]) if phase in times[0] else {"ours": None}),
         )
         for phase in PHASES
-        if phase in times[0]
     ]
 
 
@@ -152,17 +151,24 @@ def findings5(rows: Sequence[Row]) -> list[str]:
 
 
 def _where_time_goes(panel: Panel) -> list[str]:
-    times = {phase: panel.value(PRIV, phase) for phase in PHASES}
-    known = {phase: value for phase, value in times.items() if value is not None}
+    known, plain = _known(panel, PRIV), _known(panel, FED)
     if len(known) < len(PHASES):
         return []
     most = {AGGREGATION, DECRYPTION} == set(sorted(known, key=lambda phase: -known[phase])[:2])
     return [
         f"{_data(panel)}: the paper says that aggregation and decryption take up most of the time. "
         f"{'Found' if most else 'Not found'}, its way ("
-        + ", ".join(f"{phase} {value:.3g}" for phase, value in known.items())
-        + ")."
+        f"{_listed(known)}; nothing hidden: {_listed(plain)})."
     ]
+
+
+def _known(panel: Panel, line: str) -> dict[str, float]:
+    found = {phase: panel.value(line, phase) for phase in PHASES}
+    return {phase: value for phase, value in found.items() if value is not None}
+
+
+def _listed(times: Mapping[str, float]) -> str:
+    return ", ".join(f"{phase} {value:.2g} s" for phase, value in times.items())
 
 
 def _compared(panel: Panel) -> list[str]:

@@ -22,6 +22,7 @@ from cofactor.crypto.ciphers import Part, Scheme
 from cofactor.crypto.hiding import Hiding, HolderOfKey, HolderOfShares, InShares, Opener, UnderCipher
 from cofactor.crypto.keys import KeyPair
 from cofactor.crypto.lattice import Lattice
+from cofactor.crypto.ring import Ring
 from cofactor.crypto.shared_key import SharedKey
 from cofactor.crypto.threshold import ThresholdPaillier
 
@@ -29,8 +30,10 @@ PHE = ["phe==1.5.0", "gmpy2==2.3.2"]
 CLIENTS = 6_040
 LENGTH = 6 * (3_706 + 35)
 SPARSE = 2_010
-BITS = 46
-"""Numbers of 33 bits, added up over all clients."""
+MOST = 2**26
+"""The largest number of a client, in grains, as MultiViewMF counts them without a budget."""
+BITS = Ring.holding(CLIENTS * MOST).bits
+"""Of a number of the sum, its sign included."""
 DIFFERENT = 8
 SAMPLE = 100
 DECRYPTERS = 3
@@ -102,7 +105,7 @@ def _against_limits(name: str, costs: Costs, limits: Limits) -> list[Row]:
         ("upload", 1e-6 * costs.upload, limits.upload, "MB"),
         (f"add {CLIENTS:,}", costs.add, limits.add, "CPU s"),
         ("decrypter", costs.part, limits.opening, "CPU s"),
-        ("combiner", costs.combine, limits.opening, "CPU s"),
+        ("decrypter and combiner", costs.opening, limits.opening, "CPU s"),
     )
     return [
         Row(f"{name}: {what}", own, limit, "limit", limit / own, unit) for what, own, limit, unit in figures
@@ -148,7 +151,7 @@ def _shares() -> tuple[Hiding, list[Opener]]:
 
 def _costs(hiding: Hiding, openers: Sequence[Opener], clients: int = CLIENTS) -> Costs:
     """Play a sum of so many clients, and check that it is right."""
-    values = np.random.default_rng(0).integers(-(2**32), 2**32, (DIFFERENT, LENGTH))
+    values = np.random.default_rng(0).integers(-MOST, MOST, (DIFFERENT, LENGTH))
     bound = [b"client %d" % client for client in range(DIFFERENT)]
     boxes = [hiding.boxes(row, BITS, who) for row, who in zip(values, bound, strict=True)]
     pieces = range(hiding.pieces(LENGTH, BITS))

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cofactor.data.codes import Groups
@@ -56,6 +57,21 @@ def test_the_table_beside_the_ratings_is_used_and_nothing_of_it_is_kept(
     kept = b"".join(file.read_bytes() for file in (folder / "run").rglob("*") if file.is_file())
     for private in (b"note ", b"94105", b"96910"):
         assert private not in kept
+    for file in (folder / "run").rglob("*.npz"):
+        with np.load(file) as arrays:
+            # A row of attributes is 14 numbers long; what is kept are 2 factors for each of them.
+            assert all(arrays[name].shape[1:] != (14,) for name in arrays.files)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_run_is_compared_with_items_that_are_coded_alike(cofactor: Command) -> None:
+    same = ("--public-items", "table.csv", "--test-fraction", 0.2)
+    done = cofactor("train", "all.csv", *TRAIN, "--user-attributes", "auto", *same, "-q", "--out", "run")
+    assert done.code == 0, done.err
+    again = cofactor("compare", "run", "all.csv", *same, "--json")
+    assert again.code == 0, again.err
+    assert "personal_ridge" in again.out
+    assert again.json == cofactor("compare", "run", "--json").json
 
 
 def test_a_coding_can_be_stated_in_the_settings(folder: Path, cofactor: Command) -> None:

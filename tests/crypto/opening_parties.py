@@ -8,7 +8,11 @@ from numpy.typing import NDArray
 
 from cofactor.crypto.hiding import Hiding, HolderOfKey, HolderOfShares, InShares, Opener, UnderCipher
 from cofactor.crypto.keys import Identity, KeyPair
+from cofactor.crypto.lattice import Lattice
+from cofactor.crypto.opening_wire import Request, Upload, read_upload
 from cofactor.crypto.openings import Collector, Decrypter, Opening, uploaded
+from cofactor.crypto.threshold import ThresholdPaillier, dealt_from
+from tests.crypto.paillier_keys import SMALL
 
 LENGTH, BITS, PARTIES = 7, 40, 5
 
@@ -55,6 +59,19 @@ class Circle:
             )
         return collector.opened()
 
+    def signed(self, place: int, *boxes: bytes) -> bytes:
+        """Return an upload of any boxes, signed by a party that does what it likes."""
+        hashes = b"".join(Upload.of(place, b"", boxes).hashes)
+        signature = self.identities[place].sign(self.opening.bound_to(place) + hashes)
+        return Upload.of(place, signature, boxes).to_bytes()
+
+    def request(self, number: int, uploads: dict[int, bytes], total: bytes = b"") -> bytes:
+        """Return what anybody can ask a decrypter: its part in the sum of these uploads."""
+        pieces = (range(self.hiding.pieces(self.opening.length, self.opening.bits)),)
+        found = [read_upload(uploads[place]) for place in sorted(uploads)]
+        boxes = tuple(each.for_decrypter(number) if self.opening.recheck else each.named() for each in found)
+        return Request(self.opening.digest, pieces, boxes, total).to_bytes()
+
     def with_terms(self, **terms: Any) -> "Circle":
         return replace(self, opening=replace(self.opening, **terms))
 
@@ -70,6 +87,16 @@ def under(dealt: Any, *, decrypters: tuple[int, ...] = (4, 0, 2), fewest: int = 
     """Return a circle whose numbers are encrypted with dealt keys."""
     openers = [HolderOfKey(dealt.cipher, holder) for holder in dealt.holders]
     return _circle(UnderCipher(dealt.cipher), openers, decrypters, fewest)
+
+
+def under_paillier(*, shares: Any = "textbook", **terms: Any) -> Circle:
+    """Return a circle under Paillier's encryption, with a short key: two of three open a sum."""
+    return under(dealt_from(ThresholdPaillier(shares=shares), 3, SMALL), **terms)
+
+
+def under_lattice(**terms: Any) -> Circle:
+    """Return a circle under lattice encryption: each of three opens a sum alone."""
+    return under(Lattice().dealt(3), **terms)
 
 
 def _circle(hiding: Any, openers: list[Any], decrypters: tuple[int, ...], fewest: int) -> Circle:

@@ -8,11 +8,17 @@ from hypothesis import strategies as st
 
 from cofactor.crypto.opening_wire import Request, read_answer, read_request, read_upload
 from cofactor.errors import ConfigError, ProtocolError, TooFew
-from tests.crypto.opening_parties import Circle, in_shares
+from tests.crypto.opening_parties import Circle, in_shares, under_lattice, under_paillier
+
+
+@pytest.fixture(params=[in_shares, under_paillier, under_lattice])
+def circle(request: pytest.FixtureRequest) -> Circle:
+    made: Circle = request.param()
+    return made
 
 
 @pytest.fixture
-def circle() -> Circle:
+def shared() -> Circle:
     return in_shares()
 
 
@@ -38,10 +44,10 @@ def test_any_quorum_of_decrypters_opens_a_sum(circle: Circle, answering: tuple[i
     assert (circle.opened(collector, set(answering)) == circle.values.sum(axis=0)).all()
 
 
-def test_fewer_decrypters_than_the_quorum_open_nothing(circle: Circle) -> None:
-    collector = circle.collector(circle.uploads())
+def test_fewer_decrypters_than_the_quorum_open_nothing(shared: Circle) -> None:
+    collector = shared.collector(shared.uploads())
     with pytest.raises(TooFew, match="Of 3 decrypters too few answer"):
-        circle.opened(collector, {4})
+        shared.opened(collector, {4})
     assert not collector.finished
 
 
@@ -118,12 +124,12 @@ def test_changed_boxes_are_noticed_by_collector_and_decrypter(circle: Circle) ->
         circle.decrypter(0).answer(replace(asked, uploads=(bad, *asked.uploads[1:])).to_bytes())
 
 
-def test_a_decrypter_opens_no_box_that_is_for_another(circle: Circle) -> None:
-    collector = circle.collector(circle.uploads())
+def test_a_decrypter_opens_no_box_that_is_for_another(shared: Circle) -> None:
+    collector = shared.collector(shared.uploads())
     asks = collector.asks()
-    first, second = (circle.opening.decrypters.index(place) for place in list(asks)[:2])
+    first, second = (shared.opening.decrypters.index(place) for place in list(asks)[:2])
     with pytest.raises(ProtocolError, match="without the box that is for this decrypter"):
-        circle.decrypter(second).answer(asks[circle.opening.decrypters[first]])
+        shared.decrypter(second).answer(asks[shared.opening.decrypters[first]])
 
 
 def test_a_decrypter_takes_no_total_on_trust_unless_all_agreed_to_that(circle: Circle) -> None:
@@ -132,14 +138,14 @@ def test_a_decrypter_takes_no_total_on_trust_unless_all_agreed_to_that(circle: C
         circle.decrypter(0).answer(asked.to_bytes())
 
 
-def test_pieces_that_there_are_not_are_not_opened(circle: Circle) -> None:
+def test_pieces_that_there_are_not_are_not_opened(shared: Circle) -> None:
     for pieces in ((), (range(2),), (range(1, 1),)):
         with pytest.raises(ProtocolError, match="pieces that there are not"):
-            circle.decrypter(0).answer(replace(request(circle), pieces=pieces).to_bytes())
+            shared.decrypter(0).answer(replace(request(shared), pieces=pieces).to_bytes())
 
 
-def test_a_wrong_part_of_a_decrypter_is_noticed_or_refused(circle: Circle) -> None:
-    collector = circle.collector(circle.uploads())
+def test_a_wrong_part_of_a_decrypter_is_noticed_or_refused(shared: Circle) -> None:
+    collector = shared.collector(shared.uploads())
     asks = collector.asks()
     collector.take(dict.fromkeys(asks, b"nonsense"))
     assert set(collector.refused) == set(asks)
@@ -147,16 +153,16 @@ def test_a_wrong_part_of_a_decrypter_is_noticed_or_refused(circle: Circle) -> No
         collector.asks()
 
 
-def test_numbers_that_do_not_fit_are_not_sent(circle: Circle) -> None:
-    circle.values[2, 0] = 2**39
+def test_numbers_that_do_not_fit_are_not_sent(shared: Circle) -> None:
+    shared.values[2, 0] = 2**39
     with pytest.raises(ConfigError, match="more than the 40 bits"):
-        circle.upload(2)
+        shared.upload(2)
 
 
-def test_a_sum_that_does_not_fit_is_not_told(circle: Circle) -> None:
-    circle.values[:, 0] = 2**38
+def test_a_sum_that_does_not_fit_is_not_told(shared: Circle) -> None:
+    shared.values[:, 0] = 2**38
     with pytest.raises(ProtocolError, match="more than the 40 bits"):
-        circle.opened(circle.collector(circle.uploads()))
+        shared.opened(shared.collector(shared.uploads()))
 
 
 def test_a_strangers_identity_uploads_nothing(circle: Circle) -> None:
@@ -177,17 +183,17 @@ def test_a_strangers_identity_uploads_nothing(circle: Circle) -> None:
         ({"roster": (b"short",)}, "identity key of 32 bytes"),
     ],
 )
-def test_terms_that_protect_nobody_are_refused(circle: Circle, terms: dict[str, object], says: str) -> None:
+def test_terms_that_protect_nobody_are_refused(shared: Circle, terms: dict[str, object], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        circle.with_terms(**terms)
+        shared.with_terms(**terms)
 
 
-def test_every_term_changes_what_is_signed(circle: Circle) -> None:
+def test_every_term_changes_what_is_signed(shared: Circle) -> None:
     changed: list[dict[str, object]] = [
         {},
         {"session": "t"},
         {"round": 2},
-        {"roster": circle.opening.roster[::-1]},
+        {"roster": shared.opening.roster[::-1]},
         {"decrypters": (0, 4, 2)},
         {"fewest": 4},
         {"length": 8},
@@ -195,7 +201,7 @@ def test_every_term_changes_what_is_signed(circle: Circle) -> None:
         {"keys": bytes(32)},
         {"recheck": False},
     ]
-    digests = {circle.with_terms(**each).opening.digest for each in changed}
+    digests = {shared.with_terms(**each).opening.digest for each in changed}
     assert len(digests) == len(changed)
 
 

@@ -108,9 +108,14 @@ def test_attributes_stay_with_their_users_when_users_are_divided() -> None:
     warm, cold = known.divided(lambda r: (r.select(users=slice(1, None)), r.select(users=slice(0, 1))))
     assert (told(warm, "north"), told(cold, "north")) == ([4, 5], [3])
     assert (told(warm, "south"), told(cold, "south")) == ([9], [8])
-    turned = known.party("north").with_ratings(known.party("north").ratings.select(users=[2, 0]))
-    assert turned.attributes is not None
-    assert turned.attributes[:, 0].tolist() == [5, 3]
+    for chosen in ([2, 0], [2, 0, 1]):
+        turned = known.party("north").with_ratings(known.party("north").ratings.select(users=chosen))
+        assert turned.attributes is not None
+        assert (
+            turned.attributes[:, 0].tolist()
+            == turned.ratings.user_ids.tolist()
+            == [[3, 4, 5][at] for at in chosen]
+        )
     newcomer = known.party("north").with_ratings(ratings(3, 99))
     assert newcomer.attributes is not None
     np.testing.assert_array_equal(newcomer.attributes, [[3] * 4, NOTHING])

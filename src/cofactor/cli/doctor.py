@@ -30,7 +30,8 @@ class Check:
 
 def doctor(json: options.Json = False) -> None:
     """Check this machine: Python, packages, threads, compilation, disk. Exit code 1 if something is wrong."""
-    checks = [_python(), *map(_package, PACKAGES), *map(_extra, EXTRAS), _threads(), _compiling(), _writable()]
+    packages = [*map(_package, PACKAGES), *map(_extra, EXTRAS)]
+    checks = [_python(), *packages, _threads(), _compiling(), _writable()]
     if json:
         print_json({"checks": [asdict(check) for check in checks]})
     else:

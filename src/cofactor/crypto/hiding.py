@@ -102,6 +102,7 @@ class InShares:
 
     def boxes(self, values: Integers, bits: int, bound_to: bytes) -> tuple[bytes, ...]:
         """Return a sealed share for each decrypter."""
+        _check_fits(bits)
         _check_range(values, bits, ConfigError)
         shares = vector_shares.split(values, threshold=self.quorum, holders=len(self._keys))
         pair = KeyPair.fresh()
@@ -120,6 +121,7 @@ class InShares:
 
     def combined(self, total: bytes, length: int, bits: int, parts: Sequence[Part]) -> Integers:  # noqa: ARG002
         """Return the sum."""
+        _check_fits(bits)
         found = {part.place: vector_shares.from_bytes(part.data, length) for part in parts}
         values = vector_shares.combined(found, threshold=self.quorum)
         _check_range(values, bits, ProtocolError)
@@ -144,6 +146,15 @@ class HolderOfShares:
     def _opened(self, box: bytes, bound_to: bytes) -> bytes:
         sender, data = box[:PUBLIC_BYTES], box[PUBLIC_BYTES:]
         return opened(self._pair.agreed(sender, bound_to), data, bound_to)
+
+
+def _check_fits(bits: int) -> None:
+    """Refuse sums that would wrap around unseen."""
+    if bits > vector_shares.MOST_BITS:
+        raise ConfigError(
+            f"Shared sums have {vector_shares.MOST_BITS} bits at most, this one {bits}. Use a coarser "
+            "grain, or an encrypted sum."
+        )
 
 
 def _check_range(values: Integers, bits: int, error: type[CofactorError]) -> None:

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.config import one_of, whole
 from cofactor.crypto.ciphers import Dealt, Integers, Part
 from cofactor.errors import ConfigError, ProtocolError, Refused, TooFew
 
@@ -58,8 +59,7 @@ class Lattice:
     unsafe: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        if self.variant not in SLOTS:
-            raise ConfigError(f'variant must be "bfv" or "ckks", got {self.variant!r}.')
+        one_of(("bfv", "ckks"), variant=self.variant)
 
     @property
     def exact(self) -> bool:
@@ -68,12 +68,12 @@ class Lattice:
 
     def quorum_of(self, decrypters: int) -> int:
         """Return 1: whoever holds the key opens alone."""
-        _check_decrypters(decrypters)
+        whole(decrypters=decrypters)
         return 1
 
     def assumptions(self, decrypters: int) -> tuple[str, ...]:
         """Return what hiding rests on, one sentence each."""
-        _check_decrypters(decrypters)
+        whole(decrypters=decrypters)
         common = (
             f"Each of the {decrypters} decrypters holds the whole key: none of them talks to the coordinator "
             "or to anybody else who sees single uploads.",
@@ -87,7 +87,7 @@ class Lattice:
 
     def dealt(self, decrypters: int) -> Dealt:
         """Make a fresh key for so many decrypters."""
-        _check_decrypters(decrypters)
+        whole(decrypters=decrypters)
         private = _fresh_context(self.variant)
         cipher = LatticeCipher(self.variant, private.serialize(True, False, False, False))
         return Dealt(cipher, tuple(LatticeHolder(cipher, place, private) for place in range(decrypters)))
@@ -293,8 +293,3 @@ def _checked(values: NDArray[Any], bits: int) -> Integers:
     if not _within(values, bits):
         raise ProtocolError(f"A sum has more than the {bits} bits agreed on. Nothing was decrypted.")
     return values.astype(np.int64)
-
-
-def _check_decrypters(decrypters: int) -> None:
-    if decrypters < 1:
-        raise ConfigError(f"decrypters must be at least 1, got {decrypters}.")

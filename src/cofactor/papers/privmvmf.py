@@ -30,8 +30,8 @@ FIGURES = {
         rows=table5,
         findings=findings5,
         data=_DATA,
-        reading="Local update is for each user, the rest for each round. Aggregation is one party's: decrypters "
-        f"add up again by themselves, at the same time. {_DEVIATION}",
+        reading="Local update is for each user, the rest for each round. Aggregation is one party's: "
+        f"decrypters add up again by themselves, at the same time. {_DEVIATION}",
     ),
 }
 """What can be made again, by its name in the paper."""

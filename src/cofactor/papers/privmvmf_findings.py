@@ -20,6 +20,8 @@ from cofactor.papers.results import Row
 OURS = "here, whatever adds up"
 """The line of Table IV that is ours: plain, masked and encrypted sums are the same numbers."""
 PAPER = {FED: f"the paper's {FED}", PRIV: f"the paper's {PRIV}"}
+ALL_UNRATED = "here, all unrated items count"
+"""InclUnc instead of decoys: what the paper leaves for being slow under encryption (section V)."""
 DIFFERING = "numbers that differ"
 """The column that shows whether encryption changes anything."""
 _NEAR, _NEAR_NDCG = 0.1, 0.01
@@ -34,7 +36,7 @@ def findings4(rows: Sequence[Row]) -> list[str]:
         if OURS in panel.lines:
             found += [_against_paper(panel), _against_simple(panel)]
         if panel.name.endswith(EXISTING):
-            found += _weak_target(panel)
+            found += [*_weak_target(panel), *_other_weights(panel)]
         if any(row.column == DIFFERING for row in panel.rows):
             found.append(_lossless(panel))
     return found
@@ -67,9 +69,10 @@ def _against_paper(panel: Panel) -> str:
     theirs = TABLE_4[scenario][PRIV]
     near = {c: _near(c, ours, theirs[c]) for c in MEASURES if (ours := panel.value(OURS, c)) is not None}
     words = {c: f"{c} ({panel.value(OURS, c):.3f}, paper {theirs[c]:.3f})" for c in near}
+    verdict = "reproduced" if panel.name.startswith(_OWN_DATA) else "near the paper's"
     parts = [
-        f"{verdict} {', '.join(words[c] for c in near if near[c] == wanted)}"
-        for verdict, wanted in (("reproduced:", True), ("not reproduced:", False))
+        f"{prefix}{verdict}: {', '.join(words[c] for c in near if near[c] == wanted)}"
+        for prefix, wanted in (("", True), ("not ", False))
         if wanted in near.values()
     ]
     return f"{panel.name}: {'; '.join(parts)}."
@@ -81,16 +84,17 @@ def _near(column: str, ours: float, paper: float) -> bool:
 
 def _against_simple(panel: Panel) -> str:
     """Say which measure beats every simple model, and which of them is ahead in the others."""
-    parts = []
+    above, below = [], []
     for column in MEASURES:
         ours = panel.value(OURS, column) or 0.0
-        ahead = {n: v for n, v in _simple(panel, column).items() if v >= ours}
+        ahead = {name: value for name, value in _simple(panel, column).items() if value >= ours}
         if ahead:
             words = ", ".join(f"{name} ({value:.3f})" for name, value in ahead.items())
-            parts.append(f"{column} {ours:.3f} is below {words}")
+            below.append(f"{column} {ours:.3f} is not above {words}")
         else:
-            parts.append(f"{column} {ours:.3f} is above all of them")
-    return f"{panel.name}, beside simple models: {'; '.join(parts)}."
+            above.append(column)
+    parts = [f"{', '.join(above)} {'is' if len(above) == 1 else 'are'} above all of them"] if above else []
+    return f"{panel.name}, beside simple models: {'; '.join([*parts, *below])}."
 
 
 def _simple(panel: Panel, column: str) -> Mapping[str, float]:
@@ -104,7 +108,20 @@ def _weak_target(panel: Panel) -> list[str]:
         return []
     return [
         f"{panel.name}: {NDCG} ranks a user's own test items only. Chance has {simple[RANDOM]:.3f} there, "
-        f"and one number an item, the same for all users, {simple[ITEM_MEAN]:.3f}: {ours:.3f} is easy."
+        f"and one number an item, the same for all users, {simple[ITEM_MEAN]:.3f}: {ours:.3f} says little "
+        "about anybody's own taste."
+    ]
+
+
+def _other_weights(panel: Panel) -> list[str]:
+    """Say what comes out if decoys do not stand for what was not rated."""
+    values = {column: panel.value(ALL_UNRATED, column) for column in MEASURES}
+    words = [f"{column} {value:.3f}" for column, value in values.items() if value is not None]
+    if not words:
+        return []
+    return [
+        f"{panel.name}: if all unrated items count, and not as many decoys as ratings, which dense sums hide "
+        f"at no cost: {', '.join(words)}."
     ]
 
 
@@ -112,6 +129,6 @@ def _lossless(panel: Panel) -> str:
     counts = {line: own[DIFFERING].ours for line, own in panel.lines.items() if DIFFERING in own}
     same = [line for line, count in counts.items() if count == 0]
     other = [f"{line} ({count:g} numbers)" for line, count in counts.items() if count]
-    parts = [f"{' and '.join(same)}: bit for bit the vectors of plain sums"] if same else []
+    parts = [f"bit for bit the vectors of plain sums: {'; '.join(same)}"] if same else []
     parts += [f"not the same: {', '.join(other)}"] if other else []
     return f"{panel.name}: {'; '.join(parts)}."

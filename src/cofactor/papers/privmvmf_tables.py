@@ -2,19 +2,22 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cofactor.papers.cells import Effort
 from cofactor.papers.material import Material
 from cofactor.papers.privmvmf_baselines import NOTES, baselines
-from cofactor.papers.privmvmf_findings import OURS, PAPER
+from cofactor.papers.privmvmf_findings import ALL_UNRATED, OURS, PAPER
 from cofactor.papers.privmvmf_lossless import lossless
 from cofactor.papers.privmvmf_measures import measured
 from cofactor.papers.privmvmf_method import published, tested
-from cofactor.papers.privmvmf_numbers import MEASURES, SCENARIOS, TABLE_4
+from cofactor.papers.privmvmf_numbers import EXISTING, MEASURES, SCENARIOS, TABLE_4
 from cofactor.papers.privmvmf_sides import Sided
 from cofactor.papers.privmvmf_splits import Parts, parts
 from cofactor.papers.results import Row
 from cofactor.progress import Listener, Progress
+from cofactor.recipes.multiview import MultiViewMF
+from cofactor.recipes.multiview_weights import InclUnc
 
 Values = dict[str, dict[str, list[float]]]
 """By line and measure, one number for each repeat."""
@@ -35,11 +38,17 @@ def table4(material: Material, effort: Effort, progress: Listener) -> list[Row]:
 
 
 def _measure(own: Parts, sides: Sided, seed: int, found: Values) -> None:
-    models = {OURS: tested(own, sides, published(), seed)}
+    models = {line: tested(own, sides, recipe, seed) for line, recipe in _recipes(own.scenario).items()}
     models |= {name: make(own, sides.features, seed) for name, make in baselines(own.scenario).items()}
     for line, model in models.items():
         for column, value in measured(model, own.rated, own.test, seed=seed).items():
             found.setdefault(line, {}).setdefault(column, []).append(value)
+
+
+def _recipes(scenario: str) -> dict[str, MultiViewMF]:
+    """Return the paper's setting and, where its precision is highest, the other weights that it names."""
+    every = {ALL_UNRATED: replace(published(), unrated=InclUnc(alpha=0.1))} if scenario == EXISTING else {}
+    return {OURS: published()} | every
 
 
 def _described(sides: Sided) -> str:

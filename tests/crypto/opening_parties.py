@@ -1,11 +1,13 @@
 """Parties and decrypters of a small sum, each with everything that it would have at home."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.crypto.ciphers import Dealt
 from cofactor.crypto.hiding import Hiding, HolderOfKey, HolderOfShares, InShares, Opener, UnderCipher
 from cofactor.crypto.keys import Identity, KeyPair
 from cofactor.crypto.lattice import Lattice
@@ -96,7 +98,12 @@ def under_paillier(*, shares: Any = "textbook", **terms: Any) -> Circle:
 
 def under_lattice(**terms: Any) -> Circle:
     """Return a circle under lattice encryption: each of three opens a sum alone."""
-    return under(Lattice().dealt(3), **terms)
+    return under(_lattice(), **terms)
+
+
+@cache
+def _lattice() -> Dealt:
+    return Lattice().dealt(3)
 
 
 def _circle(hiding: Any, openers: list[Any], decrypters: tuple[int, ...], fewest: int) -> Circle:

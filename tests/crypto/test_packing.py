@@ -130,6 +130,6 @@ def test_fields_that_leave_too_few_spare_bits_are_refused() -> None:
 
 
 def test_numbers_of_numpy_serve_as_settings() -> None:
-    packing = Packing.densest(int(np.int64(64)), MODULUS)
-    assert packing == Packing.densest(np.int64(64), MODULUS)  # type: ignore[arg-type]
-    assert packing._half == 2**63
+    packing = Packing(np.int64(64), np.int32(3), MODULUS)  # type: ignore[arg-type]
+    values = np.array([-(2**63), 2**63 - 1, -1], np.int64)
+    assert packing.unpacked(packing.packed(values), 3).tolist() == values.tolist()

@@ -86,22 +86,23 @@ def test_an_upload_starts_with_all_that_must_agree(dealt: Dealt) -> None:
 
 
 def test_everything_that_matters_has_a_part_in_the_identity() -> None:
-    def identity(modulus: mpz, base: mpz, length: int, name: type, quorum: int, packed: bool = True) -> bytes:
+    def identity(modulus: mpz, base: mpz, length: int, kind: type, *of: int, packed: bool = True) -> bytes:
         key = PublicKey(modulus, base, length)
-        return PaillierSums(key, name(quorum, 3, modulus), packed=packed).identity
+        return PaillierSums(key, kind(*of, modulus), packed=packed).identity
 
     identities = [
-        identity(MODULUS, BASE, 64, Textbook, 2),
-        identity(OTHER_SMALL[0] * OTHER_SMALL[1], BASE, 64, Textbook, 2),
-        identity(MODULUS, BASE + 1, 64, Textbook, 2),
-        identity(MODULUS, BASE, 72, Textbook, 2),
-        identity(MODULUS, BASE, 64, Root, 2),
-        identity(MODULUS, BASE, 64, Textbook, 3),
-        identity(MODULUS, BASE, 64, Textbook, 2, packed=False),
+        identity(MODULUS, BASE, 64, Textbook, 2, 4),
+        identity(OTHER_SMALL[0] * OTHER_SMALL[1], BASE, 64, Textbook, 2, 4),
+        identity(MODULUS, BASE + 1, 64, Textbook, 2, 4),
+        identity(MODULUS, BASE, 72, Textbook, 2, 4),
+        identity(MODULUS, BASE, 64, Root, 2, 4),
+        identity(MODULUS, BASE, 64, Textbook, 3, 4),
+        identity(MODULUS, BASE, 64, Textbook, 2, 5),
+        identity(MODULUS, BASE, 64, Textbook, 2, 4, packed=False),
     ]
     assert len(set(identities)) == len(identities)
     assert all(len(each) == 32 for each in identities)
-    assert identity(MODULUS, BASE, 64, Textbook, 2) == identities[0]
+    assert identity(MODULUS, BASE, 64, Textbook, 2, 4) == identities[0]
 
 
 def changed(data: bytes, at: int, to: bytes) -> bytes:

@@ -19,7 +19,7 @@ from cofactor.federation.transcript import Transcript
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import InsecureRandom
-from cofactor.recipes.hosts import host_of, own_random, summing_of
+from cofactor.recipes.hosts import host_of, keys_for, own_random, summing_of
 from tests.federation.making import BUDGET, Averager, Guess, ItemSums, OffInAll, horizontal
 
 NEVER = 99
@@ -81,12 +81,14 @@ def prepared(
     facts = federation.facts
     settled = recipe.settled(facts, BUDGET)
     identities = {name: Identity.generate() for name in facts.parties}
+    roster = {name: identity.public for name, identity in identities.items()}
+    decryption, keys = keys_for(settled, facts)
     session = Session(
         name="s",
         kinds=settled.messages,
         transcript=Transcript.create(None, session="s"),
         folder=folder,
-        summing=summing_of(settled, facts, {name: key.public for name, key in identities.items()}),
+        summing=summing_of(settled, facts, roster, decryption),
     )
     schedule: Schedule | None = settled.schedule(facts, "user") if private else None
     ledgers = {
@@ -103,6 +105,7 @@ def prepared(
             ledger=ledgers.get(party.name),
             random=own_random(InsecureRandom(5), facts.place(party.name)),
             identity=identities[party.name],
+            key=keys.get(party.name),
         )
         for party in federation.parties
     }

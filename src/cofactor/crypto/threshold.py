@@ -57,7 +57,7 @@ class ThresholdPaillier:
         if self.bits not in _BITS:
             raise ConfigError(
                 f"bits must be a multiple of {_BITS.step} from {_BITS[0]} to {_BITS[-1]}, got {self.bits}: "
-                "shorter keys can be broken today or soon, longer ones take hours to make."
+                "shorter keys can be broken today or soon, longer ones take too long to make and to use."
             )
         if self.quorum < 2:
             raise ConfigError(
@@ -259,7 +259,7 @@ _FALSE_PART = (
 def _order(p: Number, q: Number) -> Number:
     """Return m = p'q', the order of the group in which shares are hidden."""
     order = (p - 1) // 2 * ((q - 1) // 2)
-    if p == q or gmp().gcd(p - 1, q - 1) != 2 or gmp().gcd(p * q, order) != 1:
+    if gmp().gcd(p - 1, q - 1) != 2 or gmp().gcd(p * q, order) != 1:
         raise ConfigError("A key is shared over two different safe primes of the same size.")
     return order
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from cofactor.papers.cells import Effort
 from cofactor.papers.material import Material
 from cofactor.papers.privmvmf_baselines import NOTES, baselines
-from cofactor.papers.privmvmf_findings import ALL_UNRATED, OURS, PAPER
+from cofactor.papers.privmvmf_findings import ALL_UNRATED, NO_GENOME, OURS, PAPER
 from cofactor.papers.privmvmf_lossless import lossless
 from cofactor.papers.privmvmf_measures import measured
 from cofactor.papers.privmvmf_method import published, tested
@@ -55,7 +55,10 @@ def _described(sides: Sided) -> str:
     """Say what is known of users and items."""
     coding, items = sides.attributes.coding, sides.features
     columns = ", ".join(coding.columns)
-    return f"users by {coding.width} numbers ({columns}), items by {len(items.names)} of {items.source}"
+    genome = "" if sides.genome is not None else f" ({NO_GENOME})"
+    return (
+        f"users by {coding.width} numbers ({columns}), items by {len(items.names)} of {items.source}{genome}"
+    )
 
 
 def _rows(panel: str, paper: Mapping[str, Mapping[str, float]], found: Values, note: str) -> list[Row]:

@@ -105,8 +105,9 @@ def test_a_sum_that_overflows_the_highest_field_is_seen() -> None:
 
 def test_as_many_plaintexts_as_pieces_are_read() -> None:
     packing = Packing(8, 3, MODULUS)
-    with pytest.raises(ProtocolError, match="stand in 2 plaintexts, got 1"):
-        packing.unpacked([0], 4)
+    for count in (1, 3):
+        with pytest.raises(ProtocolError, match=f"stand in 2 plaintexts, got {count}"):
+            packing.unpacked([0] * count, 4)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from cofactor.privacy.events import Bound
 from cofactor.privacy.mechanisms import Gaussian, Skellam
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import InsecureRandom, Random
-from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum, own_share
+from cofactor.recipes.sums import AnySum, PlainSum, own_share
 from cofactor.recipes.together import Training, train_together
 
 WHAT = "item sums"
@@ -67,7 +67,7 @@ class ItemSums:
     rounds: int = 3
     limit: float | None = None
     """The most that a user can add; half of the scale, if left out."""
-    aggregate: PlainSum | IdealSum | SecureSum = field(default_factory=PlainSum)
+    aggregate: AnySum = field(default_factory=PlainSum)
     """Whether nobody sees more than the sum, in whole hundredths, so that parties share the noise."""
 
     def settled(self, facts: Facts, budget: Budget | None) -> Self:  # noqa: ARG002

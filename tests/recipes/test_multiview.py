@@ -365,6 +365,16 @@ def _outcome(recipe: MultiViewMF, rows: Reals, told: Any, asked: ViewsAsked, bud
     return "an answer"
 
 
+def test_vectors_are_believed_up_to_some_length_only() -> None:
+    for recipe in (QUICK, replace(QUICK, update="sgd")):
+        answers = [
+            device(recipe, some_rows(), some_attributes()).handle(1, question(size=size)).arrays["gradients"]
+            for size in (1.0, 1e6, 1e9)
+        ]
+        np.testing.assert_allclose(answers[1], answers[2], atol=2)
+        assert np.abs(answers[0] - answers[1]).max() > 1000
+
+
 def test_questions_of_another_kind_or_shape_are_refused() -> None:
     half, server = device(QUICK, some_rows(), None), item_server(QUICK)
     short = ViewsAsked(items=question().items[:-1], attributes=question().attributes)

@@ -81,7 +81,7 @@ class Scheme(Protocol):
         """Return how many of so many decrypters must open a sum together."""
 
     def assumptions(self, decrypters: int) -> tuple[str, ...]:
-        """Return what hiding rests on with so many decrypters, one sentence each."""
+        """Return what hiding rests on with so many decrypters: clauses that follow "it assumes that"."""
 
     def dealt(self, decrypters: int) -> Dealt:
         """Make fresh keys for so many decrypters."""

@@ -72,16 +72,16 @@ class Lattice:
         return 1
 
     def assumptions(self, decrypters: int) -> tuple[str, ...]:
-        """Return what hiding rests on, one sentence each."""
+        """Return what hiding rests on, one clause each."""
         whole(decrypters=decrypters)
         common = (
-            f"Each of the {decrypters} decrypters holds the whole key: none of them talks to the coordinator "
-            "or to anybody else who sees single uploads.",
-            "An honest dealer makes the key, hands it to the decrypters and forgets it.",
-            f"Learning with errors over rings is hard at degree {DEGREE} and {sum(PRIMES)} bits of modulus "
-            "(beyond 128 bits of security in the homomorphic encryption standard).",
-            "Decrypters open only sums that they have added up themselves, of parties who follow the "
-            "protocol: whether a ciphertext that was made to fail does so tells something about the key.",
+            f"no decrypter, of whom there {'is 1' if decrypters == 1 else f'are {decrypters}'} and who holds "
+            "the whole key, talks to the coordinator or to anybody else who sees single uploads",
+            "an honest dealer makes the key, hands it to the decrypters and forgets it",
+            f"learning with errors over rings is hard at degree {DEGREE} and {sum(PRIMES)} bits of modulus "
+            "(beyond 128 bits of security in the homomorphic encryption standard)",
+            "parties follow the protocol: whether a ciphertext that was made to fail does so tells something "
+            "about the key",
         )
         return common if self.variant == "bfv" else (*common, _APPROXIMATE)
 
@@ -94,8 +94,8 @@ class Lattice:
 
 
 _APPROXIMATE = (
-    "Approximate sums carry traces of the noise that hides the key (Li and Micciancio 2021): decrypters "
-    "round them to whole numbers before anybody sees them, which leaves no trace while errors are below 1/2."
+    "decrypters round sums to whole numbers before anybody sees them: approximate sums carry traces of the "
+    "noise that hides the key (Li and Micciancio 2021), and rounding leaves none while errors are below 1/2"
 )
 
 

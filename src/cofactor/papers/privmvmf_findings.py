@@ -29,7 +29,8 @@ NO_GENOME = "no tag genome"
 """What the note of a line says where items are known by their genres."""
 _NEAR, _NEAR_NDCG = 0.1, 0.01
 """How far a number may be from the paper's and still count as reproduced: a part of it; NDCG, absolutely."""
-_OWN_DATA = "ml-1m"
+OWN_DATA = "ml-1m"
+"""The set that the paper's numbers are of."""
 
 
 def findings4(rows: Sequence[Row]) -> list[str]:
@@ -52,7 +53,7 @@ def _other_data(rows: Sequence[Row]) -> list[str]:
     return [
         f"{name}: the paper's numbers are for MovieLens 1M, and those films that the tag genome describes."
         for name in names
-        if name != _OWN_DATA
+        if name != OWN_DATA
     ]
 
 
@@ -72,7 +73,7 @@ def _between_columns() -> list[str]:
 def _against_paper(panel: Panel) -> str:
     scenario = next(name for name in SCENARIOS if panel.name.endswith(name))
     theirs = TABLE_4[scenario][PRIV]
-    near = "reproduced" if panel.name.startswith(_OWN_DATA) else "near the paper's"
+    near = "reproduced" if panel.name.startswith(OWN_DATA) else "near the paper's"
     lower, higher = f"not {near}, lower", f"not {near}, higher"
     groups: dict[str, list[str]] = {near: [], lower: [], higher: []}
     for column, paper in theirs.items():

@@ -26,7 +26,7 @@ def knowing(federation: Federation, sides: Sided) -> Federation:
     return federation.with_public_items(sides.features).with_user_attributes(sides.attributes)
 
 
-def tested(parts: Parts, sides: Sided, recipe: MultiViewMF, seed: int) -> Factors:
+def model_of(parts: Parts, sides: Sided, recipe: MultiViewMF, seed: int) -> Factors:
     """Train on what a scenario leaves, and return the model of its tested users and items.
 
     Decoys follow from the seed, so that a table repeats; where anybody is to be protected they must not.
@@ -53,13 +53,12 @@ def _of_new_users(model: Factors, test: Ratings, sides: Sided) -> Factors:
 
 def _of_new_items(model: Factors, test: Ratings, sides: Sided) -> Factors:
     """Return the items' vectors that their features tell (equation 17)."""
-    whole = model.add_items(sides.features)
-    new = np.array([whole.item_row(item) for item in test.item_ids.tolist()])
+    assert model.views is not None
     return replace(
-        whole,
+        model,
         item_ids=test.item_ids,
-        item_bias=whole.item_bias[new],
-        item_vectors=whole.item_vectors[new],
+        item_bias=np.zeros(test.item_count, np.float32),
+        item_vectors=model.views.item_vectors(sides.features.rows(test.item_ids)),
         home=None,
         seen=None,
     )

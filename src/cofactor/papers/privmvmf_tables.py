@@ -10,7 +10,7 @@ from cofactor.papers.privmvmf_baselines import NOTES, baselines
 from cofactor.papers.privmvmf_findings import ALL_UNRATED, NO_GENOME, OURS, PAPER
 from cofactor.papers.privmvmf_lossless import lossless
 from cofactor.papers.privmvmf_measures import measured
-from cofactor.papers.privmvmf_method import published, tested
+from cofactor.papers.privmvmf_method import model_of, published
 from cofactor.papers.privmvmf_numbers import EXISTING, MEASURES, SCENARIOS, TABLE_4
 from cofactor.papers.privmvmf_sides import Sided
 from cofactor.papers.privmvmf_splits import Parts, parts
@@ -38,7 +38,7 @@ def table4(material: Material, effort: Effort, progress: Listener) -> list[Row]:
 
 
 def _measure(own: Parts, sides: Sided, seed: int, found: Values) -> None:
-    models = {line: tested(own, sides, recipe, seed) for line, recipe in _recipes(own.scenario).items()}
+    models = {line: model_of(own, sides, recipe, seed) for line, recipe in _recipes(own.scenario).items()}
     models |= {name: make(own, sides.features, seed) for name, make in baselines(own.scenario).items()}
     for line, model in models.items():
         for column, value in measured(model, own.rated, own.test, seed=seed).items():

@@ -60,7 +60,7 @@ _ROUNDS, _PRIVATE_ROUNDS = 200, 40
 """10 iterations of 20 epochs in the paper; noise grows with the root of how many there are."""
 _MOST = 64.0
 """The largest number that one user adds to a sum where nothing is bounded, on a scale that ends at 5. On
-MovieLens the largest is 37, in the third round."""
+MovieLens none is above 37."""
 _BITS = 26
 """In how many bits such a number is counted: with a million users the sum of all has 47."""
 _LONGEST = 50.0
@@ -105,7 +105,7 @@ class MultiViewMF:
     """Penalty on the squares of all vectors: lambda2."""
     user_rate: float = 1.0
     """Size of steps where `update` is "sgd", relative to the trace of half the curvature: below 2, none
-    overshoots. The paper's gamma is 0.05 times the gradient itself, which does not settle."""
+    overshoots. The paper's rate is that of the coordinator, which overshoots for all but a few ratings."""
     limit: float | None = None
     """Where users are protected, the longest that all gradients of one user may be together."""
     grain: float | None = None

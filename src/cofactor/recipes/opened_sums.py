@@ -77,6 +77,14 @@ class EncryptedSum(OpenedSum):
             return ()
         return (self.scheme.unsafe,)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.scheme, Lattice) and not self.recheck:
+            raise ConfigError(
+                "a lattice's decrypters must add up uploads themselves: what they are given to open could be "
+                "made to tell the key. Leave out recheck, or use ThresholdPaillier()."
+            )
+
     def decrypter_count(self, parties: int) -> int:
         """Return how many of so many parties open sums."""
         usual = _USUAL if isinstance(self.scheme, ThresholdPaillier) else 1

@@ -97,6 +97,7 @@ def test_all_recipes_that_add_up_are_named() -> None:
         "horizontal-mf",
         "on-device-mf",
         "projected-mf",
+        "multi-view",
     ]
 
 

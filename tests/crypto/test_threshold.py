@@ -159,7 +159,7 @@ def test_a_false_part_opens_nothing(shares: str, number: int, liar: int) -> None
 
 def shifted(dealt: Dealt, parts: Sequence[Part], liar: int, by: int) -> list[Part]:
     """Multiply the liar's part by a power of 1 + N, which the textbook's own check does not see."""
-    modulus = dealt.cipher._opening.key_modulus  # type: ignore[attr-defined]
+    modulus = dealt.cipher._way.key_modulus  # type: ignore[attr-defined]
     number = mpz(number_of(parts[liar], 64)) * (1 + by * modulus) % modulus**2
     lies = list(parts)
     lies[liar] = with_number(parts[liar], int(number), 64)
@@ -241,7 +241,7 @@ def test_shares_of_another_dealing_open_nothing(shares: str) -> None:
     with pytest.raises(ProtocolError, match="another key"):
         again.holders[0].part(total, 3, BITS, range(1))
     cipher, share = dealt.cipher, again.holders[1]._share  # type: ignore[attr-defined]
-    mixed = ThresholdHolder(cipher, cipher._opening, 1, share)  # type: ignore[arg-type, attr-defined]
+    mixed = ThresholdHolder(cipher, cipher._way, 1, share)  # type: ignore[arg-type, attr-defined]
     parts = [*parts_of(dealt, total, 3, BITS, [0]), Part(1, range(1), mixed.part(total, 3, BITS, range(1)))]
     with pytest.raises(ProtocolError, match="or of another key"):
         cipher.combined(total, 3, BITS, parts)
@@ -371,7 +371,7 @@ def test_assumptions_name_what_the_settings_rest_on() -> None:
     assert scheme.unsafe == ""
     assert scheme.exact
     words = " ".join(scheme.assumptions(3))
-    expected = ("dealer", "Fewer than 2 of the 3", "2048 bits", "112 bits of security", "448 bits", "Ma, Han")
+    expected = ("dealer", "fewer than 2 of the 3", "2048 bits", "112 bits of security", "448 bits", "Ma, Han")
     assert all(each in words for each in expected)
     assert "unless more than the quorum open it" in words
     assert "not reviewed" not in words

@@ -27,8 +27,8 @@ _PART = struct.Struct("<4sI32s32sIQQ")
 _VERSION = 1
 
 
-class Opening(Protocol):
-    """How what holders tell of a ciphertext becomes its plaintext."""
+class Way(Protocol):
+    """A way to open: how what holders tell of a ciphertext becomes its plaintext."""
 
     @property
     def name(self) -> str:
@@ -53,15 +53,15 @@ class Opening(Protocol):
 class PaillierSums:
     """The cipher that all Paillier schemes share; they differ in how a sum is opened."""
 
-    def __init__(self, key: PublicKey, opening: Opening, *, packed: bool = True) -> None:
+    def __init__(self, key: PublicKey, way: Way, *, packed: bool = True) -> None:
         self._key = key
-        self._opening = opening
+        self._way = way
         self._packed = packed
         self._identity = self._hashed()
 
     def __repr__(self) -> str:
         bits = self._key.modulus.bit_length()
-        return f"PaillierSums({self._opening.name}, {bits} bits, {self.quorum} of {self._opening.decrypters})"
+        return f"PaillierSums({self._way.name}, {bits} bits, {self.quorum} of {self._way.decrypters})"
 
     def __reduce__(self) -> NoReturn:
         raise Refused("A cipher holds a public key and its tables, and is not pickled.")
@@ -74,7 +74,7 @@ class PaillierSums:
     @property
     def quorum(self) -> int:
         """How many holders must open each piece."""
-        return self._opening.quorum
+        return self._way.quorum
 
     def pieces(self, length: int, bits: int) -> int:
         """Return into how many ciphertexts so many numbers go."""
@@ -118,7 +118,7 @@ class PaillierSums:
                 "Nothing is opened."
             )
         plaintexts = [
-            self._opening.opened(ciphertext, by_place)
+            self._way.opened(ciphertext, by_place)
             for ciphertext, by_place in zip(ciphertexts, told, strict=True)
         ]
         return self.packing(bits).unpacked(plaintexts, length)
@@ -146,7 +146,7 @@ class PaillierSums:
         return told
 
     def _part_numbers(self, total: bytes, part: Part) -> list[Number]:
-        if not 0 <= part.place < self._opening.decrypters:
+        if not 0 <= part.place < self._way.decrypters:
             raise ProtocolError(f"There is no decrypter at place {part.place}.")
         header = self._part_header(total, part.place, part.pieces)
         if not part.data.startswith(header):
@@ -154,7 +154,7 @@ class PaillierSums:
                 f"The part of the decrypter at place {part.place} is of another key, sum, place or piece."
             )
         body = memoryview(part.data)[len(header) :]
-        return _split(body, self._part_width, len(part.pieces), self._opening.modulus)
+        return _split(body, self._part_width, len(part.pieces), self._way.modulus)
 
     def _part_header(self, total: bytes, place: int, pieces: range) -> bytes:
         digest = sha256(total).digest()
@@ -162,7 +162,7 @@ class PaillierSums:
 
     @property
     def _part_width(self) -> int:
-        return -(-int(self._opening.modulus).bit_length() // 8)
+        return -(-int(self._way.modulus).bit_length() // 8)
 
     def _written(self, numbers: Sequence[Number], length: int, bits: int) -> bytes:
         return self._upload_header(length, bits) + _joined(numbers, self._key.width)
@@ -192,9 +192,9 @@ class PaillierSums:
         )
 
     def _hashed(self) -> bytes:
-        key, opening = self._key, self._opening
-        numbers = (key.modulus, key.base, key.exponent_bits, opening.quorum, opening.decrypters, self._packed)
-        words = ("cofactor: Paillier sums", opening.name, *(str(int(number)) for number in numbers))
+        key, way = self._key, self._way
+        numbers = (key.modulus, key.base, key.exponent_bits, way.quorum, way.decrypters, self._packed)
+        words = ("cofactor: Paillier sums", way.name, *(str(int(number)) for number in numbers))
         return sha256("\n".join(words).encode()).digest()
 
 

@@ -44,15 +44,15 @@ class SharedKey:
         return 1
 
     def assumptions(self, decrypters: int) -> tuple[str, ...]:
-        """Return what hiding rests on, one sentence each."""
+        """Return what hiding rests on, one clause each."""
         return (
-            f"None of the {decrypters} decrypters, who all hold the whole key, talks to the coordinator or "
-            "is broken into.",
-            "Whoever makes the key is honest and forgets it.",
-            "Parties and decrypters keep to the protocol: nobody proves that what it sends is right.",
-            f"Decisional composite residuosity modulo {self.bits} bits, about {security(self.bits)} bits of "
-            "security, none against a quantum computer; and that powers with exponents of "
-            f"{exponent_bits(self.bits, 'short')} bits look like any others.",
+            f"none of the {decrypters} decrypters, who all hold the whole key, talks to the coordinator or "
+            "is broken into",
+            "whoever makes the key is honest and forgets it",
+            "parties and decrypters keep to the protocol: nobody proves that what it sends is right",
+            f"composite residues modulo {self.bits} bits are hard to tell from others: about "
+            f"{security(self.bits)} bits of security, and none against a quantum computer; and powers with "
+            f"exponents of {exponent_bits(self.bits, 'short')} bits look like any others",
         )
 
     def dealt(self, decrypters: int) -> Dealt:

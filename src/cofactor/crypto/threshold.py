@@ -75,20 +75,20 @@ class ThresholdPaillier:
         return min(self.quorum, decrypters)
 
     def assumptions(self, decrypters: int) -> tuple[str, ...]:
-        """Return what hiding rests on with so many decrypters, one sentence each."""
+        """Return what hiding rests on with so many decrypters, one clause each."""
         quorum, secure = self.quorum_of(decrypters), security(self.bits)
         length = exponent_bits(self.bits, self.randomness)
         return (
-            "The dealer who makes the keys is honest and forgets them.",
-            f"Fewer than {quorum} of the {decrypters} decrypters put their shares together.",
-            "Parties and decrypters keep to the protocol: nobody proves that what it sends is right. "
+            "the dealer who makes the keys is honest and forgets them",
+            f"fewer than {quorum} of the {decrypters} decrypters put their shares together",
+            "parties and decrypters keep to the protocol: nobody proves that what it sends is right; "
             + _CHECKED[self.shares],
-            f"Decisional composite residuosity modulo {self.bits} bits: about {secure} bits of security, and "
-            "none against a quantum computer.",
-            f"Powers of one public number with exponents of {length} bits look like any others"
+            f"composite residues modulo {self.bits} bits are hard to tell from others: about {secure} bits "
+            "of security, and none against a quantum computer",
+            f"powers of one public number with exponents of {length} bits look like any others"
             + _POWERS[self.randomness],
             *_UNREVIEWED[self.shares],
-            "Nobody can time the machines of parties and decrypters, nor read their memory.",
+            "nobody can time the machines of parties and decrypters, nor read their memory",
         )
 
     def dealt(self, decrypters: int) -> Dealt:
@@ -98,19 +98,19 @@ class ThresholdPaillier:
 
 
 _CHECKED = {
-    "textbook": "A false part of a decrypter changes the sum unseen, unless more than the quorum open it.",
-    "root": "A false part of a decrypter is always seen.",
+    "textbook": "a false part of a decrypter changes the sum unseen, unless more than the quorum open it",
+    "root": "a false part of a decrypter is always seen",
 }
 _POWERS = {
     "short": " (short exponents, of the length of Ma, Han and Wang 2021, on top of Damgard, Jurik and "
-    "Nielsen 2010).",
-    "full": " (Damgard, Jurik and Nielsen 2010).",
+    "Nielsen 2010)",
+    "full": " (Damgard, Jurik and Nielsen 2010)",
 }
 _UNREVIEWED: dict[str, tuple[str, ...]] = {
     "textbook": (),
     "root": (
-        "Opening a sum by roots also tells the product of the numbers that hid its terms. That this tells "
-        "nothing more about single terms has no published proof and was not reviewed.",
+        "opening a sum by roots, which also tells the product of the numbers that hid its terms, tells "
+        "nothing more about single terms: that has no published proof and was not reviewed",
     ),
 }
 

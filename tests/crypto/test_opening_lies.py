@@ -129,6 +129,14 @@ def test_keys_that_were_not_agreed_on_serve_nobody(encrypted: Circle) -> None:
         mixed.opened(mixed.collector(mixed.uploads()))
 
 
+def test_nobody_gets_the_same_pieces_opened_a_thousand_times_in_one_request() -> None:
+    circle = under_paillier()
+    asked = read_request(circle.request(0, circle.uploads()))
+    for pieces in ((range(2), range(2)), (range(2), range(1, 2)), (range(1),) * 1000):
+        with pytest.raises(ProtocolError):
+            circle.decrypter(0).answer(replace(asked, pieces=pieces).to_bytes())
+
+
 def test_there_is_no_decrypter_beyond_the_last(circle: Circle) -> None:
     for number in (-1, 3):
         with pytest.raises(ConfigError, match=f"There is no decrypter {number}"):

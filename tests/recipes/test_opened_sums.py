@@ -127,6 +127,11 @@ def test_something_else_than_a_scheme_is_refused(wrong: dict[str, Any]) -> None:
         EncryptedSum(**wrong)
 
 
+def test_lattices_decrypters_take_no_total_on_trust() -> None:
+    with pytest.raises(ConfigError, match="must add up uploads themselves"):
+        EncryptedSum(scheme=Lattice(), recheck=False)
+
+
 def test_key_in_parts_needs_two_decrypters_and_says_so_before_anything_is_trained() -> None:
     with pytest.raises(ConfigError, match="a single one would hold the whole key"):
         EncryptedSum(decrypters=1)

@@ -1,5 +1,6 @@
 """From --sum, --dropout and --colluding to how a recipe adds up; and what such a sum needs, in words."""
 
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cofactor.cli.settings import RecipeWish
+    from cofactor.federation.halves import Facts
 
 SUMS = ("plain", "secure", "encrypted", "shared", "ideal")
 ABOUT_SUMS = ("sum", "dropout", "colluding", "decrypters", "scheme")
@@ -90,6 +92,19 @@ def check_sum(recipe: Any, parties: int) -> None:
     if aggregate is not None:
         aggregate.layers(parties)
         aggregate.neighbourhood(parties)
+
+
+def tell_slow(recipe: Any, facts: "Facts") -> None:
+    """Say beforehand where opening sums takes long."""
+    from cofactor.crypto.threshold import ThresholdPaillier
+
+    scheme = getattr(getattr(recipe, "aggregate", None), "scheme", None)
+    if isinstance(scheme, ThresholdPaillier) and scheme.shares == "textbook" and not facts.cohort:
+        print(
+            "opening sums under threshold Paillier takes decrypters long: seconds to minutes a round. "
+            "--sum shared, --scheme bfv and --scheme paillier-root take less, and rest on other assumptions",
+            file=sys.stderr,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

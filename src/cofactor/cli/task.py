@@ -20,6 +20,7 @@ from cofactor.cli.parties import (
     tell_public,
 )
 from cofactor.cli.settings import Wish
+from cofactor.cli.sums import tell_slow
 from cofactor.cli.text import ProgressLine
 from cofactor.cli.unfinished import Unfinished
 from cofactor.errors import BudgetExceeded, ConfigError
@@ -104,6 +105,8 @@ class Task:
             _tell_unused(recipe)
         recipe = _with_declared(recipe, public)
         train_part = self._with_attributes(train_part)
+        if not self.progress.quiet:
+            tell_slow(recipe, train_part.facts)
         if budget is not None:
             budget = choose.with_usual_delta(budget, train_part.facts, self.wish.budget)
         with unfinished.kept(resume=resume) as folder, interrupted_between_steps(self.progress) as progress:

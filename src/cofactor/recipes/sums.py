@@ -136,12 +136,13 @@ def without_noise(aggregate: AnySum, parties: int) -> str:
             "Not private: the parties kept their ratings at home, but what they sent of their models had no "
             "noise, and ratings can be recovered from it."
         )
-    hidden = "was meant to see" if isinstance(aggregate, IdealSum) or aggregate.why_not(parties) else "saw"
+    simulated = isinstance(aggregate, IdealSum)
+    hidden = "was meant to see" if simulated or aggregate.why_not(parties) else "saw"
     words = (
         f"Not private: nobody {hidden} more than sums of what the parties sent, but these sums had no noise. "
         "Hiding the summands bounds nothing that a sum tells about one of them, and is no differential "
         "privacy.",
-        *aggregate.why_not(parties),
+        *(() if simulated else aggregate.why_not(parties)),
     )
     return " ".join(words)
 

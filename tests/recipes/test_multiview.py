@@ -472,7 +472,7 @@ def test_sums_of_a_million_users_fit_and_those_of_a_small_town_take_40_bits() ->
         facts = facts_of(users=(users,))
         chosen = MultiViewMF().settled(facts, None)
         assert users * chosen.most(facts) < 2 ** (bits - 1)
-        assert chosen.grid().step == 2.0**-20
+        assert chosen.grid().step == 2.0**-19
 
 
 def test_the_guarantee_says_what_it_covers_and_what_it_does_not() -> None:

@@ -61,10 +61,9 @@ def unreckoned() -> Any:
         yield
 
 
-@pytest.mark.parametrize("aggregate", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("count", [2, 4])
-def test_sums_are_those_of_the_parties_numbers_bit_for_bit(aggregate: Any, count: int) -> None:
-    played = play(aggregate, count, private=False)
+@pytest.mark.parametrize(("kind", "count"), [*((kind, 4) for kind in KINDS), ("shared", 2), ("bfv", 2)])
+def test_sums_are_those_of_the_parties_numbers_bit_for_bit(kind: str, count: int) -> None:
+    played = play(KINDS[kind], count, private=False)
     assert played.total is not None
     assert played.total.dtype == np.int64
     np.testing.assert_array_equal(played.total, plain_sum(count, NAMES[:count]))
@@ -93,7 +92,7 @@ def test_all_noise_that_survivors_added_stays_in_the_sum(leaves: dict[str, int])
 leavers = st.dictionaries(st.sampled_from(NAMES[:5]), st.integers(ANSWER, OPENING + 1), max_size=5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(leavers)
 def test_whoever_leaves_the_sum_is_right_or_not_opened_at_all(leaves: dict[str, int]) -> None:
     survivors = [name for name in NAMES[:5] if leaves.get(name, 9) > ANSWER]

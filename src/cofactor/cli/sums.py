@@ -121,6 +121,8 @@ class SumNeeds:
     """Of so many parties the attacker may know all, and the noise of the others is still enough."""
     simulated: bool
     """Whether the answers lie open to whoever runs it."""
+    why_not: tuple[str, ...]
+    """Why the guarantee of a run would not hold, if it would not."""
     neighbours: int | None
     """With how many others, whom it chooses, each party shares keys; None where sums are simulated."""
     key_bytes: int | None
@@ -153,6 +155,7 @@ class SumNeeds:
             fewest=layers.fewest,
             colluding=layers.colluding,
             simulated=isinstance(aggregate, IdealSum),
+            why_not=aggregate.why_not(parties) if shared else (),
             neighbours=None if near is None else near.chosen,
             key_bytes=None if near is None else overhead(near, len(layers.grid) - 1),
             noise=parties * share if shared else None,
@@ -180,6 +183,4 @@ class SumNeeds:
                 f"{readable(self.key_bytes)} both ways in each round besides the traffic above"
             )
         found = ["; ".join(parts), *(f"it rests on this: {each}" for each in self.assumptions)]
-        if self.simulated and self.noise is not None:
-            found.append("the sum is only simulated, so that the guarantee of a run would not hold")
-        return found
+        return found + [f"the guarantee of a run would not hold: {each}" for each in self.why_not]

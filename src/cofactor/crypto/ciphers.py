@@ -14,6 +14,13 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 
 
+OWN_NUMBERS = (
+    "one that makes its upload out of others' has, with the coordinator's help, a single party's numbers "
+    "opened"
+)
+"""What nobody proves about uploads under encryption that adds: that their senders know what is in them."""
+
+
 @dataclass(frozen=True)
 class Part:
     """What one holder contributes to opening some pieces of a sum."""

@@ -28,7 +28,8 @@ class Hiding(Protocol):
     def boxes(self, values: Integers, bits: int, bound_to: bytes) -> tuple[bytes, ...]:
         """Return numbers as they are sent: one box for all decrypters, or one for each of them.
 
-        What is `bound_to` a party and a sum opens nowhere else, where boxes are sealed.
+        What is `bound_to` a sum and a party, whose place it ends with, opens nowhere else, where boxes are
+        sealed.
         """
 
     def pieces(self, length: int, bits: int) -> int:
@@ -145,7 +146,13 @@ class HolderOfShares:
 
     def _opened(self, box: bytes, bound_to: bytes) -> bytes:
         sender, data = box[:PUBLIC_BYTES], box[PUBLIC_BYTES:]
-        return opened(self._pair.agreed(sender, bound_to), data, bound_to)
+        try:
+            return opened(self._pair.agreed(sender, bound_to), data, bound_to)
+        except (ProtocolError, ValueError):
+            place = int.from_bytes(bound_to[-4:], "little")
+            raise ProtocolError(
+                f"The share that the party at place {place} sealed does not open. Nothing was opened."
+            ) from None
 
 
 def _check_fits(bits: int) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.config import one_of, whole
-from cofactor.crypto.ciphers import Dealt, Integers, Part
+from cofactor.crypto.ciphers import OWN_NUMBERS, Dealt, Integers, Part
 from cofactor.errors import ConfigError, ProtocolError, Refused, TooFew
 
 Variant = Literal["bfv", "ckks"]
@@ -56,7 +56,10 @@ class Lattice:
     variant: Variant = "bfv"
     """"bfv" is exact; "ckks" reckons with real numbers and rounds what it opens."""
 
-    unsafe: ClassVar[str] = ""
+    unsafe: ClassVar[str] = (
+        "The decrypter holds the whole key: together with the coordinator it opens every party's upload. Use "
+        "ThresholdPaillier or SharedSum instead."
+    )
 
     def __post_init__(self) -> None:
         one_of(("bfv", "ckks"), variant=self.variant)
@@ -75,13 +78,12 @@ class Lattice:
         """Return what hiding rests on, one clause each."""
         whole(decrypters=decrypters)
         common = (
-            f"no decrypter, of whom there {'is 1' if decrypters == 1 else f'are {decrypters}'} and who holds "
-            "the whole key, talks to the coordinator or to anybody else who sees single uploads",
-            "an honest dealer makes the key, hands it to the decrypters and forgets it",
+            "no decrypter talks to the coordinator or is broken into: whoever is one holds the whole key",
+            "an honest dealer makes the key, hands it to the decrypter and forgets it",
             f"learning with errors over rings is hard at degree {DEGREE} and {sum(PRIMES)} bits of modulus "
             "(beyond 128 bits of security in the homomorphic encryption standard)",
-            "parties follow the protocol: whether a ciphertext that was made to fail does so tells something "
-            "about the key",
+            f"parties and coordinator keep to the protocol: {OWN_NUMBERS}; and whether a ciphertext that was "
+            "made to fail does so tells something about the key",
         )
         return common if self.variant == "bfv" else (*common, _APPROXIMATE)
 

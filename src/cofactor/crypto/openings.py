@@ -1,9 +1,12 @@
 """A sum that decrypters open: signed uploads, decrypters who check what they open, and who collects it all.
 
 Every party hides its numbers (`hiding`), signs the boxes, and uploads them. A decrypter opens one sum only,
-of enough parties of the roster, each of which has signed what is in it for this sum and no other; so that it
-never opens a single party's numbers, nor two sums that differ by a party. It adds up the boxes itself, unless
-all have agreed to take the collector's total on trust.
+of enough parties of the roster, each of which has signed what is in it for this sum and no other; so that no
+decrypter opens a single party's numbers, nor two sums that differ by a party. It adds up the boxes itself,
+unless all have agreed to take the collector's total on trust.
+
+What that does not prevent: where a party may be missing, decrypters who are shown different sums, with one
+among them who helps to open all of these; and a party that makes its own upload out of others' ciphertexts.
 """
 
 from collections.abc import Iterable, Mapping

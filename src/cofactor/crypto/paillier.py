@@ -19,18 +19,19 @@ _WINDOW_BITS = 8
 
 
 def security(bits: int) -> int:
-    """Return the bits of security of N, rounded up to the next size that has a figure."""
-    sizes = [size for size in SECURITY if size >= bits]
-    return SECURITY[min(sizes, default=max(SECURITY))]
+    """Return the bits of security of N: those of the largest size with a figure that is no longer."""
+    return SECURITY[max(size for size in SECURITY if size <= bits)]
 
 
 def exponent_bits(bits: int, randomness: str) -> int:
     """Return the length of the exponents that hide plaintexts under an N of so many bits.
 
-    "full" is half the length of N, as published with h. "short" is four times the bits of security, the
-    length that Ma, Han and Wang (2021) work with: less work, and one more assumption.
+    "full" is half the length of N, as published with h. "short" is four times the bits of security, rounded
+    up to the next size of N that has a figure: the length that Ma, Han and Wang (2021) work with. It is less
+    work, and one more assumption.
     """
-    return bits // 2 if randomness == "full" else 4 * security(bits)
+    sizes = [size for size in SECURITY if size >= bits]
+    return bits // 2 if randomness == "full" else 4 * SECURITY[min(sizes, default=max(SECURITY))]
 
 
 class PublicKey:

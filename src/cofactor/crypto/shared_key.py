@@ -6,7 +6,7 @@ from typing import ClassVar, NoReturn
 
 from cofactor.config import plain_numbers, whole
 from cofactor.crypto import primes
-from cofactor.crypto.ciphers import Dealt
+from cofactor.crypto.ciphers import OWN_NUMBERS, Dealt
 from cofactor.crypto.gmp import Number
 from cofactor.crypto.paillier import PrivateKey, PublicKey, exponent_bits, security
 from cofactor.crypto.paillier_sums import PaillierSums
@@ -43,13 +43,12 @@ class SharedKey:
         whole(decrypters=decrypters)
         return 1
 
-    def assumptions(self, decrypters: int) -> tuple[str, ...]:
+    def assumptions(self, decrypters: int) -> tuple[str, ...]:  # noqa: ARG002 (any one of them opens all)
         """Return what hiding rests on, one clause each."""
         return (
-            f"none of the {decrypters} decrypters, who all hold the whole key, talks to the coordinator or "
-            "is broken into",
+            "no decrypter talks to the coordinator or is broken into: whoever is one holds the whole key",
             "whoever makes the key is honest and forgets it",
-            "parties and decrypters keep to the protocol: nobody proves that what it sends is right",
+            "parties and decrypters keep to the protocol: " + OWN_NUMBERS,
             f"composite residues modulo {self.bits} bits are hard to tell from others: about "
             f"{security(self.bits)} bits of security, and none against a quantum computer; and powers with "
             f"exponents of {exponent_bits(self.bits, 'short')} bits look like any others",

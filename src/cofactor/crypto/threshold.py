@@ -22,7 +22,7 @@ from typing import ClassVar, Literal, NoReturn
 
 from cofactor.config import one_of, plain_numbers, whole
 from cofactor.crypto import primes
-from cofactor.crypto.ciphers import Dealt
+from cofactor.crypto.ciphers import OWN_NUMBERS, Dealt
 from cofactor.crypto.gmp import Number, gmp
 from cofactor.crypto.paillier import PublicKey, exponent_bits, security
 from cofactor.crypto.paillier_sums import PaillierSums
@@ -76,13 +76,12 @@ class ThresholdPaillier:
 
     def assumptions(self, decrypters: int) -> tuple[str, ...]:
         """Return what hiding rests on with so many decrypters, one clause each."""
-        quorum, secure = self.quorum_of(decrypters), security(self.bits)
+        self.quorum_of(decrypters)
+        secure = security(self.bits)
         length = exponent_bits(self.bits, self.randomness)
         return (
             "the dealer who makes the keys is honest and forgets them",
-            f"fewer than {quorum} of the {decrypters} decrypters put their shares together",
-            "parties and decrypters keep to the protocol: nobody proves that what it sends is right; "
-            + _CHECKED[self.shares],
+            f"parties and decrypters keep to the protocol: {OWN_NUMBERS}; {_CHECKED[self.shares]}",
             f"composite residues modulo {self.bits} bits are hard to tell from others: about {secure} bits "
             "of security, and none against a quantum computer",
             f"powers of one public number with exponents of {length} bits look like any others"

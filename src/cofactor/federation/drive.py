@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -112,6 +113,8 @@ class _Asking:
         self.missing: dict[str, str] = {}
         self.lost: frozenset[str] = frozenset()
         self.traffic = 0
+        self.asked = ""
+        """Hash of the question of the round, the same for all parties: what they sum is bound to it."""
 
     def ask(self, questions: Mapping[str, Message], step: int | None = None) -> dict[str, Message]:
         """Ask some parties and return what they answered."""
@@ -130,6 +133,7 @@ class _Asking:
             protection = "between parties" if isinstance(body, SumStep) else _BEFORE
             _note(self.session, data, self.number, COORDINATOR, receivers, body, protection)
             letters |= dict.fromkeys(receivers, data)
+            self.asked = self.asked if isinstance(body, SumStep) else sha256(data).hexdigest()
             self.traffic += len(data) * len(receivers)
         return letters
 
@@ -204,7 +208,7 @@ def _secure(asking: _Asking, summing: Summing, begun: Mapping[str, SumBegun]) ->
     """Take all steps of a sum that masks or keys hide."""
     masked = summing.decryption is None
     kind = CoordinatorSum if masked else CoordinatorOpening
-    end = kind(summing, begun, asking.session.name, asking.number)
+    end = kind(summing, begun, f"{asking.session.name} {asking.asked}", asking.number)
     # With keys the answer itself was sent already; what follows comes after it.
     step = 1 if masked else ANSWER + 1
     try:

@@ -53,7 +53,7 @@ class Facts:
     public_items: PublicItems | None = None
     """What was declared to be public about the items, if anything was."""
     attributes: Coding | None = None
-    """How the users' attributes became numbers, if parties have any; the attributes themselves are private."""
+    """How the users' attributes became numbers, if parties have any; the attributes stay private."""
 
     implicit: bool = False
     """Whether ratings only tell that something happened."""

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import threading
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,9 @@ class Host:
     def handle(self, data: bytes) -> bytes:
         """Answer a letter of the coordinator with a letter; one at a time, so that no noise serves twice."""
         with self._busy:
-            return self._handle(self._opened(data))
+            return self._handle(self._opened(data), sha256(data).hexdigest())
 
-    def _handle(self, letter: Letter) -> bytes:
+    def _handle(self, letter: Letter, asked: str) -> bytes:
         if letter.round < max(self._answered, 1):
             raise RunError(f"{self.party}: round {letter.round} is over; this party is at {self._answered}.")
         if isinstance(letter.body, SumStep):
@@ -83,7 +84,7 @@ class Host:
         answer = self._participant.handle(letter.round, letter.body)
         passed = self._passed(answer)
         if any(each.summand is not None for each in passed.values()):
-            reply = self._summed(answer, passed, letter.round)
+            reply = self._summed(answer, passed, letter.round, asked)
         else:
             reply = self._letter(letter.round, answer, weakest(passed))
         self._keep(letter.round, reply)
@@ -105,8 +106,12 @@ class Host:
             raise RunError(f"{self.party}: an answer holds only arrays that went through the door.")
         return {name: self._door.passed(array) for name, array in answer.arrays.items()}
 
-    def _summed(self, answer: Message, passed: dict[str, Passed], round: int) -> bytes:
-        """Begin a sum with an answer; return the party's first letter in it."""
+    def _summed(self, answer: Message, passed: dict[str, Passed], round: int, asked: str) -> bytes:
+        """Begin a sum with an answer; return the party's first letter in it.
+
+        Signatures and masks hold for the hash of what was asked, too: answers to different questions, which
+        could be told apart in their sum, have none.
+        """
         if self._summing is None or any(each.summand is None for each in passed.values()):
             raise RunError(f"{self.party}: an answer that is summed is summed as a whole.")
         if self._summing.decryption is None:
@@ -114,7 +119,8 @@ class Host:
         else:
             self._sum = PartyOpening(self._summing, answer, passed, self._door, self._key)
         return self._letter(
-            round, *self._sum.begun(self.party, self._identity, session=self._session, round=round)
+            round,
+            *self._sum.begun(self.party, self._identity, session=f"{self._session} {asked}", round=round),
         )
 
     def _step(self, round: int, message: SumStep) -> bytes:

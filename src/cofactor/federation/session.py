@@ -45,7 +45,7 @@ def _party_terms(party: Party) -> dict[str, Any]:
     digest = sha256()
     for array in (ratings.ptr, ratings.index, ratings.values):
         digest.update(np.ascontiguousarray(array).data)
-    if party.attributes is not None:
+    if party.attributes is not None and len(party.ratings):
         # In one hash with the ratings: attributes take few values, and could be guessed from their own.
         digest.update(np.ascontiguousarray(party.attributes).data)
     budget = None if party.budget is None else as_table(party.budget)

@@ -150,8 +150,9 @@ def findings5(rows: Sequence[Row]) -> list[str]:
     """Say what was timed, where the time goes, and what other ways to hide change."""
     found = [
         f"Gradients of {SAMPLE} users were hidden, added up and opened, and every sum came out as it is. "
-        f"Adding up is scaled to all users; Paillier's encryption was timed on {_SOME:,} numbers or "
-        "fewer of each, and scaled to all. Making keys is not counted. The paper's times are of its own server, of 32 cores."
+        f"Adding up is scaled to all users; Paillier's encryption was timed on {_SOME:,} numbers or fewer of "
+        "each, and scaled to all. Making keys is not counted. The paper's times are of its own server, of 32 "
+        "cores."
     ]
     for panel in panels(rows):
         if FED in panel.lines and LOCAL in panel.lines[FED]:

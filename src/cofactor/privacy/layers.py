@@ -29,7 +29,8 @@ class Layers:
     """How noise is cut into layers, so that survivors of whatever number keep the noise that was promised.
 
     Of m survivors, `colluding` ones count for nothing: whoever knows their noise can take it off. The noise
-    of the m - colluding others is never below the target in variance, and at most `ratio` times the target.
+    of the m - colluding others is never below the target in variance, and at most `ratio` times the target
+    where what is too much is taken off.
     """
 
     parties: int

@@ -10,6 +10,12 @@ from cofactor.errors import ConfigError
 from cofactor.privacy.guarantee import Assumption
 from cofactor.privacy.layers import Layers
 
+KNOWN_KEYS = Assumption(
+    what="every party knows beforehand the public keys of the others, and those that hide numbers",
+    met="keys of this session were handed out in this process; parties on machines of their own must compare "
+    "theirs by another way",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class HiddenSum:

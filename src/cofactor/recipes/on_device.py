@@ -77,9 +77,7 @@ class OnDeviceMF:
     """The mean rating, if it is public: there predictions begin. Left out, three quarters of the highest."""
     users: Literal["refitted", "pretrained"] = "refitted"
     """When users are fitted at home: in every round, or once, beforehand."""
-    aggregate: AnySum = field(
-        default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1)
-    )
+    aggregate: AnySum = field(default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1))
     """How answers are added up, how many devices may drop out, and how many may collude. With a plain sum
     every device adds all of the noise itself."""
     grain: float | None = None

@@ -1,5 +1,6 @@
 """Sums that a quorum of decrypters opens: under encryption, or in shares of the numbers themselves."""
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,9 +15,11 @@ from cofactor.errors import ConfigError
 from cofactor.federation.opening import Key
 from cofactor.federation.summing import Decryption
 from cofactor.privacy.guarantee import Assumption
-from cofactor.recipes.hidden_sums import HiddenSum
+from cofactor.privacy.layers import Layers
+from cofactor.recipes.hidden_sums import KNOWN_KEYS, HiddenSum
 
 _USUAL = 3
+_TRUST = "it is taken on trust"
 Keys = dict[str, Key]
 """By decrypter, what it alone has."""
 
@@ -56,8 +59,20 @@ class EncryptedSum(OpenedSum):
     scheme: ThresholdPaillier | SharedKey | Lattice = field(default_factory=ThresholdPaillier)
     """How numbers are encrypted, and who must come together to open a sum."""
     recheck: bool = True
-    """Whether decrypters get all uploads and add them up themselves. Otherwise they open what they are told
-    is the sum: a coordinator that lies could have a single party's numbers opened."""
+    """Whether decrypters of whom several must come together get all uploads and add them up themselves.
+    Otherwise they open what they are told is the sum, and a coordinator that lies could have a single party's
+    numbers opened. A decrypter that opens sums alone gets no uploads: it could open each."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.scheme, ThresholdPaillier | SharedKey | Lattice):
+            raise ConfigError(
+                f"scheme must be ThresholdPaillier(), SharedKey() or Lattice(), got {self.scheme!r}."
+            )
+        if not isinstance(self.recheck, bool):
+            raise ConfigError(f"recheck must be true or false, got {self.recheck!r}.")
+        if self.decrypters is not None:
+            self.scheme.quorum_of(self.decrypters)
 
     def assumptions(self, parties: int) -> tuple[Assumption, ...]:
         """Return what the guarantee rests on besides the noise."""
@@ -65,25 +80,20 @@ class EncryptedSum(OpenedSum):
         if layers is None:
             return ()
         quorum, kind = self.quorum(parties), type(self.scheme).__name__
-        hidden = f"answers were encrypted ({kind}); {_quorum(quorum, count)}"
-        trusted = (
-            Assumption(what=each, met="it is taken on trust") for each in self.scheme.assumptions(count)
+        hidden = f"answers were encrypted ({kind}) after noise was added; {_comes_together(quorum, count)}"
+        return (
+            *self.trusted(layers, hidden),
+            _no_quorum(layers, quorum, count),
+            *(Assumption(what=each, met=_TRUST) for each in self.scheme.assumptions(count)),
+            *_one_sum(layers, quorum, count, rechecked=self.rechecked(parties)),
+            KNOWN_KEYS,
         )
-        return (*self.trusted(layers, hidden), *trusted, *_collector(quorum, count, self.recheck))
 
     def why_not(self, parties: int) -> tuple[str, ...]:
         """Return why a guarantee does not hold: where one key opens everything."""
         if self.layers(parties) is None or not self.scheme.unsafe:
             return ()
         return (self.scheme.unsafe,)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.scheme, Lattice) and not self.recheck:
-            raise ConfigError(
-                "a lattice's decrypters must add up uploads themselves: what they are given to open could be "
-                "made to tell the key. Leave out recheck, or use ThresholdPaillier()."
-            )
 
     def decrypter_count(self, parties: int) -> int:
         """Return how many of so many parties open sums."""
@@ -94,15 +104,18 @@ class EncryptedSum(OpenedSum):
         """Return how many decrypters must come together, among so many parties."""
         return self.scheme.quorum_of(self.decrypter_count(parties))
 
+    def rechecked(self, parties: int) -> bool:
+        """Say whether decrypters add up all uploads themselves."""
+        return self.recheck and self.quorum(parties) > 1
+
     def dealt(self, decrypters: tuple[str, ...]) -> tuple[Decryption, Keys]:
         """Deal keys to decrypters. Whoever calls this is the dealer."""
         dealt = self.scheme.dealt(len(decrypters))
         openers = [HolderOfKey(dealt.cipher, holder) for holder in dealt.holders]
-        hiding = UnderCipher(dealt.cipher)
-        return Decryption(hiding=hiding, decrypters=decrypters, recheck=self.recheck), {
-            name: Key(opener=opener, number=at)
-            for at, (name, opener) in enumerate(zip(decrypters, openers, strict=True))
-        }
+        recheck = self.recheck and dealt.cipher.quorum > 1
+        decryption = Decryption(hiding=UnderCipher(dealt.cipher), decrypters=decrypters, recheck=recheck)
+        numbered = enumerate(zip(decrypters, openers, strict=True))
+        return decryption, {name: Key(opener=opener, number=at) for at, (name, opener) in numbered}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,12 +141,14 @@ class SharedSum(OpenedSum):
         layers, count = self.layers(parties), self.decrypter_count(parties)
         if layers is None:
             return ()
-        hidden = f"answers were cut into shares; {_quorum(self.quorum(parties), count)}"
-        fewer = Assumption(
-            what=f"fewer than {self.quorum(parties)} of the {count} decrypters tell others what they hold",
-            met="it is taken on trust",
+        quorum = self.quorum(parties)
+        hidden = f"answers were cut into shares after noise was added; {_comes_together(quorum, count)}"
+        return (
+            *self.trusted(layers, hidden),
+            _no_quorum(layers, quorum, count),
+            *_one_sum(layers, quorum, count, rechecked=True),
+            KNOWN_KEYS,
         )
-        return (*self.trusted(layers, hidden), fewer, *_collector(self.quorum(parties), count, True))
 
     def why_not(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
         """Return why a guarantee does not hold: it does."""
@@ -147,33 +162,59 @@ class SharedSum(OpenedSum):
         """Give every decrypter a key to seal its shares with."""
         pairs = [KeyPair.fresh() for _ in decrypters]
         hiding = InShares([pair.public for pair in pairs], self.quorum(len(decrypters)))
+        numbered = enumerate(zip(decrypters, pairs, strict=True))
         return Decryption(hiding=hiding, decrypters=decrypters), {
-            name: Key(opener=HolderOfShares(pair), number=at)
-            for at, (name, pair) in enumerate(zip(decrypters, pairs, strict=True))
+            name: Key(opener=HolderOfShares(pair), number=at) for at, (name, pair) in numbered
         }
 
 
-def _quorum(quorum: int, decrypters: int) -> str:
+def _comes_together(quorum: int, decrypters: int) -> str:
     if decrypters == 1:
         return "one decrypter opens sums"
-    return f"{quorum} of {decrypters} decrypters must come together to open one"
+    if quorum == 1:
+        return f"each of {decrypters} decrypters opens sums alone"
+    return f"{quorum} of {decrypters} decrypters must come together to open a sum"
 
 
-def _collector(quorum: int, decrypters: int, recheck: bool) -> tuple[Assumption, ...]:
+def _no_quorum(layers: Layers, quorum: int, decrypters: int) -> Assumption:
+    """Say that no quorum may collude, and how likely it is that one does, if as many parties as may do."""
+    who = "no decrypter is" if quorum == 1 else f"fewer than {quorum} of the {decrypters} decrypters are"
+    chance = quorum_chance(layers.parties, layers.colluding, quorum, decrypters)
+    lot = f": decrypters are drawn by lot, and a quorum of them colludes with a chance of {100 * chance:.2g}%"
+    return Assumption(what=f"{who} among those who collude", met=f"{_TRUST}{lot if chance else ''}")
+
+
+def quorum_chance(parties: int, colluding: int, quorum: int, decrypters: int) -> float:
+    """Return the chance that `quorum` or more of decrypters drawn by lot are among the colluding parties."""
+    honest = parties - colluding
+    bad = sum(
+        math.comb(colluding, some) * math.comb(honest, decrypters - some)
+        for some in range(quorum, decrypters + 1)
+    )
+    return bad / math.comb(parties, decrypters)
+
+
+def _one_sum(layers: Layers, quorum: int, decrypters: int, *, rechecked: bool) -> tuple[Assumption, ...]:
     """Say where it rests on a coordinator that keeps to the protocol."""
-    if not recheck:
+    if not rechecked:
         return (
             Assumption(
                 what="what the coordinator gives decrypters to open is the sum that it says it is",
-                met="it is taken on trust: recheck was switched off",
+                met=f"{_TRUST}: they do not add up uploads themselves",
             ),
         )
-    if 2 * quorum > decrypters:
+    # Of all parties there is one sum only; and if all decrypters must agree, they have seen the same.
+    if layers.fewest == layers.parties or quorum == decrypters:
         return ()
+    helped = (
+        ""
+        if 2 * quorum <= decrypters
+        else ", if one of them colludes and helps to open what each of the others saw"
+    )
     return (
         Assumption(
-            what="the coordinator asks all decrypters to open the same sum",
-            met="it is taken on trust: a decrypter opens one sum a round, of enough parties that have signed "
-            f"what is in it, but {quorum} of {decrypters} can open one without the others",
+            what="the coordinator tells all decrypters the same about who is left",
+            met=f"{_TRUST}: a decrypter opens one sum a round, of enough parties that have signed what is in "
+            f"it, but {quorum} of {decrypters} can open one that the others have not seen{helped}",
         ),
     )

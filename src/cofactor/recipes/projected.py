@@ -33,7 +33,7 @@ from cofactor.recipes.projected_paper import PUBLISHED_ROUNDS
 from cofactor.recipes.projected_steps import HomeSteps, Reals, Sketch, padded
 from cofactor.recipes.shared_vectors import Finished, Shared
 from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
-from cofactor.recipes.sums import AnySum, PlainSum, SecureSum
+from cofactor.recipes.sums import AnySum, SecureSum
 
 Data = Literal["ml-100k", "ml-5m", "yelp"]
 _RATING = (
@@ -99,9 +99,7 @@ class ProjectedMF:
     which rank items alike and are no ratings."""
     spread: float = 0.1
     """Deviation of the coordinates at which items begin."""
-    aggregate: AnySum = field(
-        default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1)
-    )
+    aggregate: AnySum = field(default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1))
     """How answers are added up, how many devices may drop out, and how many may collude. With a plain sum
     every device's own coins must protect it."""
     trials: int | None = None

@@ -94,9 +94,7 @@ class SharedBiases:
     themselves; if they do not, they stay by themselves. 0 not to ask."""
     public_items: PublicItems | None = None
     """Public numbers about items, declared beforehand."""
-    aggregate: AnySum = field(
-        default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1)
-    )
+    aggregate: AnySum = field(default_factory=lambda: SecureSum(dropout=0.3, colluding=0.1))
     """How messages are added up, how many devices may drop out, and how many may collude."""
     home: Bayes | UsersOnly = field(default_factory=Bayes)
     """What a party of many users fits at home, if it predicts better than what all know together."""

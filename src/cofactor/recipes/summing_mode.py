@@ -13,10 +13,10 @@ from cofactor.federation.halves import Facts, Home
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.guarantee import Assumption
 from cofactor.privacy.mechanisms import Skellam
+from cofactor.recipes.hidden_sums import HiddenSum
 from cofactor.recipes.local_steps import MEAN, release_of
 from cofactor.recipes.steps import Steps
 from cofactor.recipes.summed_steps import grain_for
-from cofactor.recipes.hidden_sums import HiddenSum
 from cofactor.recipes.sums import AnySum, IdealSum, own_share
 
 T = TypeVar("T")

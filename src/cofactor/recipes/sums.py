@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.privacy.guarantee import Assumption
 from cofactor.privacy.layers import Layers
-from cofactor.recipes.hidden_sums import HiddenSum
+from cofactor.recipes.hidden_sums import KNOWN_KEYS, HiddenSum
 from cofactor.recipes.opened_sums import EncryptedSum, SharedSum
 
 
@@ -89,11 +89,7 @@ class SecureSum(HiddenSum):
         return (
             *self.trusted(layers, f"masks hide each party's part, {_against(near)}"),
             *_honest_coordinator(near, layers),
-            Assumption(
-                what="every party knows the public keys of the others beforehand",
-                met="keys of this session were handed out in this process; parties on machines of their own "
-                "must compare theirs by another way",
-            ),
+            KNOWN_KEYS,
         )
 
     def why_not(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002

@@ -39,7 +39,7 @@ from cofactor.recipes.hosts import (
     role_hosts,
     summing_of,
 )
-from cofactor.recipes.sums import IdealSum, without_noise
+from cofactor.recipes.sums import without_noise
 from cofactor.recipes.telling import told_rounds
 
 _READ_SCALE = (
@@ -85,7 +85,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
     facts = federation.facts
     settled = recipe.settled(facts, budget)
     _check_unit(settled, budget)
-    _check_simulated(settled, federation, budget)
+    _check_hidden(settled, federation, budget)
     terms = terms_of(settled, budget, federation, training.seed)
     session = begun(training.folder, terms, settled.messages)
     identities = {party.name: Identity.generate() for party in federation.parties}
@@ -141,9 +141,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         events=tuple(events),
         guarantee=_guarantee(settled, federation, budget, all_released(ledgers, session.name)),
         homes=homes,
-        together=_together(
-            settled, federation, budget, session, ledgers, coordinator.rounds, tuple(roles)
-        ),
+        together=_together(settled, federation, budget, session, ledgers, coordinator.rounds, tuple(roles)),
     )
 
 
@@ -169,16 +167,15 @@ def _check(recipe: Recipe, federation: Federation, budget: Budget | None) -> Non
         raise ConfigError(f"{empty} has no ratings. Leave it out.")
 
 
-def _check_simulated(recipe: Recipe, federation: Federation, budget: Budget | None) -> None:
-    """Refuse to charge ledgers that outlive the run for what only a simulation hides."""
-    aggregate = aggregate_of(recipe)
-    parties = federation.facts.summed
+def _check_hidden(recipe: Recipe, federation: Federation, budget: Budget | None) -> None:
+    """Refuse to charge ledgers that outlive the run for what a simulation, or one key for all, hides."""
+    why_not = aggregate_of(recipe).why_not(federation.facts.summed)
     lasting = any(party.file is not None for party in federation.parties)
-    if isinstance(aggregate, IdealSum) and budget is not None and lasting and aggregate.why_not(parties):
+    if why_not and budget is not None and lasting:
         raise Refused(
-            "IdealSum only simulates a secure sum: whoever runs it sees every answer, with a share of the "
-            "noise. Ledgers beside files would be charged too little. Use SecureSum() or PlainSum() (--sum "
-            "secure, --sum plain)."
+            f"{why_not[0]} Whoever can see an answer sees it with a share of the noise, and ledgers beside "
+            "files would be charged too little. Use SecureSum(), SharedSum() or PlainSum() (--sum secure, "
+            "--sum shared, --sum plain)."
         )
 
 

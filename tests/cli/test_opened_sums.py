@@ -114,7 +114,7 @@ def test_recipe_that_adds_up_nothing_is_told_where_the_options_go() -> None:
         (
             ("--sum", "shared", "--decrypters", 2),
             {"kind": "SharedSum", "dropout": 0.0, "colluding": 0.1, "decrypters": 2, "needed": 2},
-            "answers were cut into shares; 2 of 2 decrypters",
+            "answers were cut into shares after noise was added; 2 of 2 decrypters",
         ),
         (
             ("--sum", "encrypted"),
@@ -131,7 +131,7 @@ def test_recipe_that_adds_up_nothing_is_told_where_the_options_go() -> None:
                 },
                 "recheck": True,
             },
-            "answers were encrypted (ThresholdPaillier); 2 of 3 decrypters",
+            "answers were encrypted (ThresholdPaillier) after noise was added; 2 of 3 decrypters",
         ),
     ],
     ids=["shared", "encrypted"],
@@ -213,7 +213,7 @@ def test_plan_says_what_such_a_sum_needs(cofactor: Command) -> None:
     for said in (
         "EncryptedSum of 40 parties: 32 must answer in every round, or its sum is not opened",
         "4 of them may collude, so that the sum of all has 1.43 times the variance of noise that is needed",
-        "2 of 3 decrypters must come together to open one",
+        "2 of 3 decrypters must come together to open a sum",
     ):
         assert said in done.out
     assert "shares keys with" not in done.out

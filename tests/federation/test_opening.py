@@ -1,5 +1,6 @@
 """Sums that decrypters open, in whole sessions: the same sums, whoever leaves, and nothing beside them."""
 
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from cofactor.crypto.opening_wire import read_request
 from cofactor.crypto.openings import Collector
 from cofactor.crypto.shared_key import SharedKey
 from cofactor.crypto.threshold import ThresholdPaillier
-from cofactor.errors import ProtocolError, Refused, RunError
+from cofactor.errors import ProtocolError, Refused, RunError, TooFew
 from cofactor.federation.channel import ANSWER, Failures, InProcess
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.drive import drive
@@ -201,9 +202,18 @@ def request(played: Played, uploads: dict[str, bytes]) -> bytes:
     assert summing is not None
     body = Letter.from_bytes(host._reply, SUM_MESSAGES).body
     assert isinstance(body, SumBegun)
-    opening = opening_of(summing, Form.read(body.form), "s", 1)
+    asked = sha256(question()).hexdigest()
+    opening = opening_of(summing, Form.read(body.form), f"s {asked}", 1)
     by_place = {summing.place(name): data for name, data in uploads.items()}
     return Collector(opening, summing.hiding, by_place).asks()[summing.place("north")]
+
+
+def test_decrypters_open_sums_of_as_many_parties_as_the_noise_was_planned_for() -> None:
+    played = prepared(ItemSums(aggregate=TOLERANT), horizontal(5))
+    uploads = begun(played)
+    request(played, {name: uploads[name] for name in NAMES[:3]})
+    with pytest.raises(TooFew, match="2 parties have sent numbers, and it takes 3"):
+        request(played, {name: uploads[name] for name in NAMES[:2]})
 
 
 def test_party_without_a_key_opens_nothing() -> None:

@@ -18,7 +18,7 @@ from cofactor.errors import ConfigError, Refused
 from cofactor.federation.federation import Federation
 from cofactor.randomness import SecureRandom
 from cofactor.recipes.horizontal import HorizontalMF
-from cofactor.recipes.opened_sums import EncryptedSum, SharedSum
+from cofactor.recipes.opened_sums import EncryptedSum, SharedSum, quorum_chance
 from cofactor.recipes.sums import AnySum, IdealSum, PlainSum, SecureSum, own_share, without_noise
 from tests.crypto.fixed_primes import fixed_primes
 from tests.federation.making import ItemSums, horizontal, on_disk, trained
@@ -127,9 +127,14 @@ def test_something_else_than_a_scheme_is_refused(wrong: dict[str, Any]) -> None:
         EncryptedSum(**wrong)
 
 
-def test_lattices_decrypters_take_no_total_on_trust() -> None:
-    with pytest.raises(ConfigError, match="must add up uploads themselves"):
-        EncryptedSum(scheme=Lattice(), recheck=False)
+@pytest.mark.parametrize("scheme", [Lattice(), SharedKey()])
+def test_decrypter_that_opens_sums_alone_gets_no_uploads(scheme: Any) -> None:
+    # It could open each of them.
+    decryption, _ = EncryptedSum(scheme=scheme).dealt(("north",))
+    assert not decryption.recheck
+    assert "what the coordinator gives decrypters to open is the sum" in said(EncryptedSum(scheme=scheme), 9)
+    rechecking, _ = EncryptedSum().dealt(("north", "south", "west"))
+    assert rechecking.recheck
 
 
 def test_key_in_parts_needs_two_decrypters_and_says_so_before_anything_is_trained() -> None:
@@ -200,7 +205,7 @@ def test_assumptions_are_clauses_that_read_after_it_assumes_that(made: Any, part
 @pytest.mark.parametrize("made", OPENED.values(), ids=OPENED)
 def test_all_such_sums_rest_on_keys_that_everybody_knows_beforehand(made: Any) -> None:
     # Who hands out public keys could hand out his own: uploads are sealed for, and signed by, whom he likes.
-    assert "knows the public keys of the others" in said(made, 10)
+    assert "every party knows beforehand the public keys of the others" in said(made, 10)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +219,6 @@ def test_all_such_sums_rest_on_keys_that_everybody_knows_beforehand(made: Any) -
         (EncryptedSum(dropout=0.2), True),
         (EncryptedSum(dropout=0.2, scheme=ThresholdPaillier(quorum=3)), False),
         (EncryptedSum(dropout=0.2, scheme=Lattice()), False),
-        (EncryptedSum(dropout=0.2, scheme=Lattice(), decrypters=2), True),
     ],
     ids=str,
 )
@@ -223,25 +227,27 @@ def test_sums_rest_on_the_coordinator_where_two_quorums_share_no_honest_decrypte
 ) -> None:
     # One of three decrypters may tell its key. With it, each of the other two completes a quorum, and if not
     # all parties must be in a sum these can be asked for sums that differ by one.
-    assert ("the coordinator asks all decrypters to open the same sum" in said(made, 10)) is needed
+    assert ("the coordinator tells all decrypters the same about who is left" in said(made, 10)) is needed
 
 
 def test_quorum_and_scheme_are_told() -> None:
-    assert "answers were encrypted (ThresholdPaillier); 2 of 3 decrypters must come together" in said(
+    together = "2 of 3 decrypters must come together"
+    assert f"answers were encrypted (ThresholdPaillier) after noise was added; {together}" in said(
         EncryptedSum(), 10
     )
-    assert "answers were cut into shares; 2 of 3 decrypters must come together" in said(SharedSum(), 10)
-    assert "fewer than 2 of the 3 decrypters tell others what they hold" in said(SharedSum(), 10)
+    assert f"answers were cut into shares after noise was added; {together}" in said(SharedSum(), 10)
+    assert "fewer than 2 of the 3 decrypters are among those who collude" in said(SharedSum(), 10)
     assert "one decrypter opens sums" in said(EncryptedSum(scheme=Lattice()), 10)
     assert "at most one of them colludes with the coordinator" in said(SharedSum(), 10)
-    assert "recheck was switched off" in said(EncryptedSum(recheck=False), 10)
-    assert "honest" in said(EncryptedSum(), 10)
+    assert "they do not add up uploads themselves" in said(EncryptedSum(recheck=False), 10)
 
 
-@pytest.mark.parametrize("scheme", [Lattice(), SharedKey()])
-def test_whole_keys_rest_on_decrypters_that_look_at_nothing_but_sums(scheme: Any) -> None:
-    # A decrypter that adds up uploads itself has them all, and the key: it could open them one by one.
-    assert "opens nothing but sums" in said(EncryptedSum(scheme=scheme), 10)
+def test_chance_that_a_quorum_colludes_is_told() -> None:
+    # Of 100 parties 10 may collude: 45 * 90 + 120 of 161,700 draws have two or three of them.
+    assert quorum_chance(100, 10, 2, 3) == pytest.approx((45 * 90 + 120) / 161_700)
+    assert "with a chance of 2.6%" in said(SharedSum(), 100)
+    assert quorum_chance(10, 1, 2, 3) == 0
+    assert "drawn by lot" not in said(SharedSum(), 10)
 
 
 def test_encrypted_sums_rest_on_parties_that_do_not_build_on_others_uploads() -> None:
@@ -259,7 +265,8 @@ def test_key_that_every_decrypter_holds_does_not_hold_a_guarantee() -> None:
     run = trained(ItemSums(rounds=1, aggregate=shared), horizontal(4), random=SecureRandom())
     assert not run.guarantee.holds
     assert why in run.guarantee.why_not
-    for made in (SharedSum(), EncryptedSum(scheme=Lattice())):
+    assert EncryptedSum(scheme=Lattice()).why_not(4)
+    for made in (SharedSum(), EncryptedSum()):
         assert made.why_not(4) == ()
         assert trained(
             ItemSums(rounds=1, aggregate=made), horizontal(4), random=SecureRandom()

@@ -25,6 +25,10 @@ class Hiding(Protocol):
     def quorum(self) -> int:
         """How many decrypters must help to open a sum."""
 
+    @property
+    def box_count(self) -> int:
+        """How many boxes a party sends: one for all decrypters, or one for each of them."""
+
     def boxes(self, values: Integers, bits: int, bound_to: bytes) -> tuple[bytes, ...]:
         """Return numbers as they are sent: one box for all decrypters, or one for each of them.
 
@@ -54,6 +58,8 @@ class Opener(Protocol):
 
 class UnderCipher:
     """Numbers under encryption."""
+
+    box_count = 1
 
     def __init__(self, cipher: Cipher) -> None:
         self._cipher = cipher
@@ -98,7 +104,7 @@ class InShares:
         """Take the decrypters' public sealing keys, in the order of their places."""
         if not 2 <= quorum <= len(keys):
             raise ConfigError(f"quorum must lie between 2 and the {len(keys)} decrypters, got {quorum}.")
-        self._keys, self.quorum = tuple(keys), quorum
+        self._keys, self.quorum, self.box_count = tuple(keys), quorum, len(keys)
         self.identity = sha256(b"cofactor shares %d" % quorum + b"".join(keys)).digest()
 
     def boxes(self, values: Integers, bits: int, bound_to: bytes) -> tuple[bytes, ...]:

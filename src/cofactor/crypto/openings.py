@@ -109,10 +109,13 @@ class Decrypter:
         terms, places = self._opening, [upload.place for upload in request.uploads]
         if request.digest != terms.digest:
             raise ProtocolError("It is asked to open another sum than was agreed on. Nothing is opened.")
-        if any(not 0 <= r.start < r.stop <= self._pieces for r in request.pieces) or not request.pieces:
-            raise ProtocolError("It is asked for pieces that there are not. Nothing is opened.")
+        ends = [end for pieces in request.pieces for end in (pieces.start, pieces.stop)]
+        if not ends or ends != sorted(ends) or ends[-1] > self._pieces or not all(request.pieces):
+            raise ProtocolError("It is asked for pieces that there are not, or twice. Nothing is opened.")
         if sorted(set(places)) != places or not all(place < len(terms.roster) for place in places):
             raise ProtocolError("A party stands twice, or not at all, in what is to be opened.")
+        if len({len(upload.hashes) for upload in request.uploads}) > 1:
+            raise ProtocolError("Parties differ in how many boxes they send. Nothing is opened.")
         if len(places) < terms.fewest:
             raise TooFew(f"The sum of {len(places)} parties is not opened: it takes {terms.fewest}.")
         if bool(request.total) == terms.recheck:
@@ -134,7 +137,7 @@ class Decrypter:
 
     def _named(self, request: Request) -> bytes:
         """Return what names the sum: whose uploads are in it, and which."""
-        named = (upload.bound + upload.signature for upload in request.uploads)
+        named = (sha256(upload.bound + upload.signature).digest() for upload in request.uploads)
         return sha256(b"".join(named) + sha256(request.total).digest()).digest()
 
 
@@ -213,8 +216,9 @@ class Collector:
                 upload = read_upload(uploads[place])
                 if upload.place != place:
                     raise ProtocolError("It speaks for another party.")
-                if not upload.hashes or set(upload.boxes) != set(range(len(upload.hashes))):
-                    raise ProtocolError("It lacks boxes.")
+                wanted = self._hiding.box_count
+                if len(upload.hashes) != wanted or set(upload.boxes) != set(range(wanted)):
+                    raise ProtocolError(f"It has not the {wanted} boxes that decrypters need.")
                 check_signed(self._opening, upload)
                 found.append(upload)
             except ProtocolError as error:

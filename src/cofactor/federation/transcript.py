@@ -24,8 +24,9 @@ class Sent:
     kind: str
     bytes: int
     protection: str
-    """"noise", "public", "released before" or "nothing"; in a sum "a share of noise, masked" (nobody sees
-    it), "a share of noise, SIMULATION" (nobody would), "sealed for other parties" and "shares of keys"."""
+    """"noise", "public", "released before" or "nothing"; in a sum "a share of noise, masked" or
+    "..., encrypted" (nobody sees it), "..., SIMULATION" (nobody would), "sealed for other parties", "shares
+    of keys" and "a part in opening the sum"."""
     digest: str
     """SHA-256 of its bytes."""
 

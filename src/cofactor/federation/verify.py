@@ -21,7 +21,7 @@ from cofactor.federation.books import all_released, released
 from cofactor.federation.door import COORDINATOR, round_of
 from cofactor.federation.folder import digests, read_facts, seal
 from cofactor.federation.halves import shared_units
-from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION
+from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION, SumStep
 from cofactor.federation.transcript import Sent, Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.guarantee import Guarantee
@@ -170,6 +170,8 @@ class _Stored:
         protection, _, hidden = sent.protection.partition(", ")
         if hidden not in ("", MASKED, ENCRYPTED, SIMULATION) or protection not in PROTECTIONS:
             raise RunError(f"{where}: nobody knows what {sent.protection!r} protects.")
+        if protection == OPENS and (sent.kind != SumStep.__name__ or hidden):
+            raise RunError(f"{where}: something else than a decrypter's part passes for one.")
         if protection in ("noise", "a share of noise") and not charged:
             raise RunError(f"{where}: an answer left, and the party's ledger knows nothing of it.")
         if protection == "nothing" and self._budget is not None:

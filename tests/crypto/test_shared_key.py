@@ -101,7 +101,10 @@ def test_it_is_a_scheme_that_says_why_it_is_unsafe() -> None:
     assert scheme.exact
     assert scheme.quorum_of(5) == 1
     words = " ".join(scheme.assumptions(5))
-    assert all(each in words for each in ("none of the 5", "1024 bits", "80 bits of security", "320 bits"))
+    assert all(
+        each in words
+        for each in ("whoever is one holds the whole key", "1024 bits", "80 bits of security", "320 bits")
+    )
 
 
 def test_settings_survive_a_table() -> None:

@@ -371,7 +371,7 @@ def test_assumptions_name_what_the_settings_rest_on() -> None:
     assert scheme.unsafe == ""
     assert scheme.exact
     words = " ".join(scheme.assumptions(3))
-    expected = ("dealer", "fewer than 2 of the 3", "2048 bits", "112 bits of security", "448 bits", "Ma, Han")
+    expected = ("dealer", "out of others", "2048 bits", "112 bits of security", "448 bits", "Ma, Han")
     assert all(each in words for each in expected)
     assert "unless more than the quorum open it" in words
     assert "not reviewed" not in words

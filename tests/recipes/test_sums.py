@@ -138,7 +138,7 @@ def test_secure_sum_holds_and_says_what_it_rests_on() -> None:
     words = said(made, 10)
     assert "nobody sees more of what is summed than the sum" in words
     assert "at most one of them colludes with the coordinator" in words
-    assert "every party knows the public keys of the others beforehand" in words
+    assert "every party knows beforehand the public keys of the others" in words
     assert "also against a coordinator that lies" in words
 
 

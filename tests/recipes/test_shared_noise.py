@@ -28,7 +28,7 @@ STRICT = Budget(epsilon=1.0, delta=1e-6, unit="user")
 
 def test_ledgers_beside_files_are_not_charged_for_a_simulation(tmp_path: Path) -> None:
     federation = Federation.horizontal(on_disk(tmp_path, 3))
-    with pytest.raises(Refused, match=r"Ledgers beside files would be charged too little\. Use SecureSum"):
+    with pytest.raises(Refused, match=r"ledgers beside files would be charged too little\. Use SecureSum"):
         trained(ItemSums(aggregate=IdealSum()), federation)
     assert not list(tmp_path.glob("*.ledger"))
     assert trained(ItemSums(aggregate=SecureSum()), federation).together is not None

@@ -54,15 +54,15 @@ Scheme = Annotated[
 Dropout = Annotated[
     float | None,
     typer.Option(
-        help="With a secure sum: the largest part of the parties that may drop out of a round; the recipe's "
-        "usual, if left out."
+        help="With a sum that hides answers: the largest part of the parties that may drop out of a round; "
+        "the recipe's usual, if left out."
     ),
 ]
 Colluding = Annotated[
     float | None,
     typer.Option(
-        help="With a secure sum: the part of the parties that may tell the coordinator all; the recipe's "
-        "usual, if left out."
+        help="With a sum that hides answers: the part of the parties that may tell the coordinator all; the "
+        "recipe's usual, if left out."
     ),
 ]
 Parties = Annotated[

@@ -102,7 +102,7 @@ def tell_slow(recipe: Any, facts: "Facts") -> None:
     if isinstance(scheme, ThresholdPaillier) and scheme.shares == "textbook" and not facts.cohort:
         print(
             "opening sums under threshold Paillier takes decrypters long: seconds to minutes a round. "
-            "--sum shared, --scheme bfv and --scheme paillier-root take less, and rest on other assumptions",
+            "--sum shared and --scheme paillier-root take less, and rest on other assumptions",
             file=sys.stderr,
         )
 
@@ -121,6 +121,8 @@ class SumNeeds:
     """Of so many parties the attacker may know all, and the noise of the others is still enough."""
     simulated: bool
     """Whether the answers lie open to whoever runs it."""
+    opened: bool
+    """Whether decrypters open it."""
     why_not: tuple[str, ...]
     """Why the guarantee of a run would not hold, if it would not."""
     neighbours: int | None
@@ -141,6 +143,7 @@ class SumNeeds:
         Of noise that is made of `coins`, which all parties toss, nothing is taken off again.
         """
         from cofactor.crypto.sum_wire import overhead
+        from cofactor.recipes.opened_sums import OpenedSum
         from cofactor.recipes.sums import IdealSum, own_share
 
         layers, near = aggregate.layers(parties), aggregate.neighbourhood(parties)
@@ -155,6 +158,7 @@ class SumNeeds:
             fewest=layers.fewest,
             colluding=layers.colluding,
             simulated=isinstance(aggregate, IdealSum),
+            opened=isinstance(aggregate, OpenedSum),
             why_not=aggregate.why_not(parties) if shared else (),
             neighbours=None if near is None else near.chosen,
             key_bytes=None if near is None else overhead(near, len(layers.grid) - 1),
@@ -181,6 +185,11 @@ class SumNeeds:
             parts.append(
                 f"each shares keys with {others}{choosers}, about "
                 f"{readable(self.key_bytes)} both ways in each round besides the traffic above"
+            )
+        if self.opened:
+            parts.append(
+                "hidden numbers take more bytes than the traffic above counts, and decrypters of whom "
+                "several must come together receive everybody's"
             )
         found = ["; ".join(parts), *(f"it rests on this: {each}" for each in self.assumptions)]
         return found + [f"the guarantee of a run would not hold: {each}" for each in self.why_not]

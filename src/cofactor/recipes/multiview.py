@@ -210,7 +210,7 @@ class MultiViewMF:
                 "What a device or a party shows to its own users: made from raw ratings, it stays there.",
                 ONE_USER,
             ),
-            warnings=(*two_parties(facts), *((_READ_OFF,) if read_off else ())),
+            warnings=(*two_parties(facts), *((_READ_OFF,) if read_off else ()), *self.hints(facts)),
             assumptions=self.aggregate.assumptions(facts.summed),
             why_not=self.aggregate.why_not(facts.summed),
             shared=share,

@@ -166,13 +166,22 @@ def shifted(dealt: Dealt, parts: Sequence[Part], liar: int, by: int) -> list[Par
     return lies
 
 
+def checked(dealt: Dealt, values: list[int]) -> int:
+    """Return the plaintext of some numbers, with the check that belongs to them."""
+    packing = dealt.cipher.packing(BITS)  # type: ignore[attr-defined]
+    return int(packing.packed(np.array(values))[0])
+
+
 def test_with_no_more_than_a_quorum_a_textbook_part_can_shift_the_sum_unseen() -> None:
     # This is what the assumption "decrypters keep to the protocol" is for. The liar at place 0 has weight
     # 2 * 6 * 2 / (2 - 1) = 24 and the result is divided by 4 * 6^2 = 144: it adds 1/6 of its power.
     dealt = dealt_small("textbook")
     total = dealt.cipher.encrypted(VALUES[:3], BITS)
-    parts = shifted(dealt, parts_of(dealt, total, 3, BITS, [0, 1]), 0, 6 * 99)
+    honest = parts_of(dealt, total, 3, BITS, [0, 1])
+    parts = shifted(dealt, honest, 0, 6 * checked(dealt, [99, 0, 0]))
     assert (dealt.cipher.combined(total, 3, BITS, parts) - VALUES[:3]).tolist() == [99, 0, 0]
+    with pytest.raises(ProtocolError, match="holds no packed sums"):  # the check of what is packed, forgotten
+        dealt.cipher.combined(total, 3, BITS, shifted(dealt, honest, 0, 6 * 99))
 
 
 @pytest.mark.parametrize("liar", [0, 1, 2, 3])
@@ -194,7 +203,7 @@ def test_two_liars_are_seen_by_a_quorum_and_two_more() -> None:
     dealt = dealt_small("textbook", 4, 2)
     total = dealt.cipher.encrypted(VALUES[:3], BITS)
     honest = parts_of(dealt, total, 3, BITS, range(4))
-    step = math.factorial(4) ** 2
+    step = math.factorial(4) ** 2 * checked(dealt, [1, 0, 0])
     # What the liars add, 2 - x and 3 - x at the places 0 and 1 (x = 1, 2), lies on a line with nought at 2.
     lies = shifted(dealt, shifted(dealt, honest, 0, 2 * step), 1, step)
     assert dealt.cipher.combined(total, 3, BITS, lies[:3]).tolist() != VALUES[:3].tolist()

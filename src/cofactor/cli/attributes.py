@@ -60,10 +60,26 @@ def tell_attributes(found: "UserAttributes", federation: "Federation") -> None:
     ]
     if missing:
         lines.append(f"{missing:,} of {users:,} users are not in it: they have none.")
-    for name, count in found.unseen.items():
-        lines.append(f'"{name}": {count:,} users have a value that no number stands for.')
+    lines += _unseen(found)
     lines += [f"left out: {each}" for each in coding.left_out]
     print("\n".join(lines), file=sys.stderr)
+
+
+def _unseen(found: "UserAttributes") -> list[str]:
+    """Say of how many users a column holds what the coding does not know, and which columns say nothing."""
+    from cofactor.data.codes import why_missing
+
+    nothing = found.coding.unknown(found.matrix)
+    lines = [
+        f'"{name}": no user has a value that the coding knows; the column tells nothing.' for name in nothing
+    ]
+    for name, count in found.unseen.items():
+        why = why_missing(found.coding.code(name))
+        what = f"a value that {why}; it counts as missing" if why else "a value that no number stands for"
+        users = "1 user has" if count == 1 else f"{count:,} users have"
+        if name not in nothing:
+            lines.append(f'"{name}": {users} {what}.')
+    return lines
 
 
 def codes_items(kind: str) -> bool:

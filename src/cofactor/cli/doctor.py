@@ -5,6 +5,7 @@ import platform
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from cofactor.cli import options
 from cofactor.cli.text import print_json, print_table
 
 PACKAGES = ("numpy", "numba", "scipy", "dp-accounting", "cryptography", "polars", "typer", "rich")
-EXTRAS = {"gmpy2": "he", "tenseal": "he"}
-"""Packages that only some need, and the extra that brings them."""
+EXTRAS = ("gmpy2", "tenseal")
+"""Packages that only encrypted sums need."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,21 @@ def _package(name: str) -> Check:
 
 
 def _extra(name: str) -> Check:
+    """Load a package: one that is there but broken would fail in the middle of a training."""
     try:
-        return Check(name, True, version(name))
+        found = version(name)
     except PackageNotFoundError:
-        wanted = f"for encrypted sums: pip install 'cofactor[{EXTRAS[name]}]'"
-        return Check(name, True, "not installed", wanted)
+        return Check(
+            name,
+            True,
+            "not installed",
+            f"for encrypted sums: pip install {name} (or, in a clone, pip install '.[he]')",
+        )
+    try:
+        import_module(name)
+    except Exception:  # a broken package may raise anything
+        return Check(name, False, f"{found}, cannot be loaded", f"pip install --force-reinstall {name}")
+    return Check(name, True, found)
 
 
 def _threads() -> Check:

@@ -104,6 +104,8 @@ def best_new(
 
 def _note(model: "Factors", table: "Table", name: str, new: int) -> None:
     """Say on standard error what of the table is not used."""
+    from cofactor.data.codes import why_missing
+
     assert model.views is not None
     assert model.views.feature_coding is not None
     known = len(table) - new
@@ -111,6 +113,9 @@ def _note(model: "Factors", table: "Table", name: str, new: int) -> None:
         stay = "item is in the model already and stays as it is"
         many = "items are in the model already and stay as they are"
         print(f"{name}: {known:,} {stay if known == 1 else many}", file=sys.stderr)
-    for column, rows in model.views.feature_coding.unseen(table).items():
+    coding = model.views.feature_coding
+    for column, rows in coding.unseen(table).items():
         items = "1 item has" if rows == 1 else f"{rows:,} items have"
-        print(f'{name}: "{column}" of {items} a value that the model has never met', file=sys.stderr)
+        why = why_missing(coding.code(column))
+        what = f"{why}, and counts as missing" if why else "the model has never met"
+        print(f'{name}: "{column}" of {items} a value that {what}', file=sys.stderr)

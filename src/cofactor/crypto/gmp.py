@@ -14,6 +14,7 @@ def gmp() -> Any:
         import gmpy2
     except ImportError:
         raise ConfigError(
-            "Paillier's encryption needs the package gmpy2. Run: pip install 'cofactor[he]'"
+            "Paillier's encryption needs the package gmpy2. Run: pip install gmpy2 (or, in a clone, pip "
+            "install '.[he]')"
         ) from None
     return gmpy2

@@ -275,7 +275,9 @@ def _tenseal() -> Any:
     try:
         import tenseal
     except ImportError:
-        raise ConfigError("Lattice needs TenSEAL. Install it: pip install 'cofactor[he]'") from None
+        raise ConfigError(
+            "Lattice needs TenSEAL. Install it: pip install tenseal (or, in a clone, pip install '.[he]')"
+        ) from None
     return tenseal
 
 

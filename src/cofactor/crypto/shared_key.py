@@ -111,5 +111,5 @@ class SharedKeyHolder:
         ciphertexts, packing = self._sums.ciphertexts(total, length, bits, pieces), self._sums.packing(bits)
         plaintexts = [self._key.decrypted(ciphertext) for ciphertext in ciphertexts]
         for piece, plaintext in zip(pieces, plaintexts, strict=True):
-            packing.raised(plaintext, packing.count(piece, length))
+            packing.opened(plaintext, packing.count(piece, length))
         return self._sums.part(total, self._place, pieces, plaintexts)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cofactor.data.codes import Numbers
-from cofactor.data.coding import Coding
+from cofactor.data.coding import Coding, check_table
 from cofactor.data.grouping import read_only
 from cofactor.data.ids import Ids, plain_ids
 from cofactor.data.tables import Table, read_users
@@ -33,7 +33,7 @@ class UserAttributes:
     source: str = "a table"
     """The file they come from, or what their maker calls them."""
     unseen: Mapping[str, int] = field(default_factory=dict, repr=False)
-    """By column, how many users have a value that the coding has no number for: 0 in all of the column's."""
+    """By column, how many users have a value that the coding does not know: see `Coding.unseen`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ids", read_only(plain_ids(self.ids)))
@@ -58,6 +58,7 @@ class UserAttributes:
         as_category: Sequence[str] = (),
     ) -> "UserAttributes":
         """Code a table of users; without a coding, one is read off the table by the rules of `Coding`."""
+        check_table(table)
         if coding is None:
             coding = Coding.of_table(table, columns, as_category=as_category)
         elif columns is not None or as_category:

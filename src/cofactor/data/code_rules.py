@@ -27,7 +27,7 @@ _NAMES_SOMEBODY = re.compile(
     r"\b(ids?|uuid|index|unnamed|e ?mail|phone|(first|last|full|user|nick) ?name|login|address|url|link)\b"
 )
 _ALIKE = "all rows have the same"
-_TOO_RARE = "no value that enough rows share"
+_BETWEEN = re.compile(r"[;,\s]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,17 +72,28 @@ class Rules:
         if column.kind == "category":
             return self._category(filled)
         if column.kind == "text":
-            return "it is text"
+            return _text(filled)
         kept = self._frequent(
             [value for row in range(len(column.cells)) for value in set(column.values(row))]
         )
-        return Tags(kept) if kept else _TOO_RARE
+        return Tags(kept) if kept else self._too_rare
 
     def _category(self, filled: list[str]) -> Code | str:
         if len(set(filled)) == 1:
             return _ALIKE
         kept = self._frequent(filled)
-        return Category(kept) if kept else _TOO_RARE
+        return Category(kept) if kept else self._too_rare
+
+    @property
+    def _too_rare(self) -> str:
+        return (
+            f"no value that at least {self.fewest} rows share; Coding.stated, or [attributes] in a --config "
+            "file for users, can name its values"
+        )
+
+    @property
+    def _too_few(self) -> str:
+        return f"fewer than {self.fewest} rows have a number there"
 
     def _frequent(self, values: list[str]) -> tuple[str, ...]:
         """Return those that enough rows have, in the order of numbers if all are numbers."""
@@ -92,7 +103,7 @@ class Rules:
     def _ages(self, numbers: NDArray[np.float64]) -> Code | str:
         known = np.sort(_known(numbers))
         if len(known) < self.fewest:
-            return _TOO_RARE
+            return self._too_few
         if _are_movielens(known):
             return Groups(tuple(map(float, MOVIELENS_AGES[1:])))
         low, high = _rounded(known[self.fewest - 1]), _rounded(known[-self.fewest])
@@ -101,7 +112,7 @@ class Rules:
     def _number(self, numbers: NDArray[np.float64]) -> Number | str:
         known = _known(numbers)
         if len(known) < self.fewest:
-            return _TOO_RARE
+            return self._too_few
         centre, spread = _rounded(known.mean()), _rounded(known.std())
         return Number(centre, spread) if spread > 0 else _ALIKE
 
@@ -109,6 +120,14 @@ class Rules:
 def words_of(name: str) -> str:
     """Return a column's name as words: zipCode and zip_code are both "zip code"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z0-9]+", " ", name).lower()
+
+
+def _text(filled: Sequence[str]) -> str:
+    """Say that a column is text, and what would make tags of it if its cells consist of few words."""
+    cells = set(filled)
+    words = {word for cell in cells for word in _BETWEEN.split(cell) if word}
+    hint = "; write | between values, if a cell has several" if len(words) < len(cells) else ""
+    return f"it is text{hint}"
 
 
 def _mostly(found: Sequence[bool]) -> bool:

@@ -1,13 +1,14 @@
 """How one column of a side table becomes numbers: one small class for each kind of column.
 
 Whatever is coded lies within known bounds: standardised numbers in [-3, 3], all others are 0 or 1. A missing
-value, which is an empty cell, is NaN in all numbers of its column.
+value, which is an empty cell, is NaN in all numbers of its column; so is what is no number where one is coded.
 """
 
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from numbers import Real
 from typing import Any
@@ -17,13 +18,15 @@ from numpy.typing import NDArray
 
 from cofactor.config import plain_numbers, positive, whole
 from cofactor.data.regions import REGIONS, region_of
-from cofactor.errors import ConfigError, DataError
+from cofactor.errors import ConfigError
 
 Numbers = NDArray[np.float32]
 WIDEST = 3.0
 """Standardised numbers are cut off at so many spreads: one odd value must not outweigh all others."""
 BETWEEN_TAGS = "|"
 """What stands between the values of a cell with several."""
+_ALSO_BETWEEN_TAGS = (re.compile(r"[|;,]"), re.compile(r"[|;,\s]"))
+"""What else may stand there, where it leaves nothing but known values."""
 _HUGE = 1e15
 """Numbers beyond this are taken to be missing: arithmetic on them would overflow."""
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
@@ -148,7 +151,10 @@ class Category:
 
 @dataclass(frozen=True)
 class Tags:
-    """Any number of several values, such as genres: 1 for those that a cell names and 0 for the others."""
+    """Any number of several values, such as genres: 1 for those that a cell names and 0 for the others.
+
+    They stand between bars; between semicolons, commas or spaces too, if all parts are known then.
+    """
 
     values: tuple[str, ...]
 
@@ -165,7 +171,13 @@ class Tags:
 
     def parts(self, cell: str) -> list[str]:
         """Return the values in a cell."""
-        return [part.strip() for part in cell.split(BETWEEN_TAGS) if part.strip()]
+        usual = _stripped(cell.split(BETWEEN_TAGS))
+        others = (_stripped(between.split(cell)) for between in _ALSO_BETWEEN_TAGS)
+        return next((parts for parts in (usual, *others) if self._known.issuperset(parts)), usual)
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.values)
 
     def encoded(self, cells: Sequence[str]) -> Numbers:
         """Return a row of numbers for each cell."""
@@ -193,19 +205,26 @@ Code = Number | Year | Groups | Category | Tags | Region
 
 
 def unseen(code: Code, cells: Sequence[str]) -> int:
-    """Return how many cells hold a value that has no number of its own."""
-    if not isinstance(code, Category | Tags):
+    """Return how many cells hold a value that has no number of its own, or is none where one is coded."""
+    if isinstance(code, Region):
         return 0
+    if not isinstance(code, Category | Tags):
+        filled = [cell for cell in cells if cell]
+        return int(np.isnan(code.encoded(filled)[:, 0]).sum())
     known = set(code.values)
     return sum(1 for cell in cells if not set(code.parts(cell)) <= known)
 
 
+def why_missing(code: Code) -> str:
+    """Say why a value counts as missing though it is there; nothing where an unseen value is 0 instead."""
+    if isinstance(code, Category | Tags | Region):
+        return ""
+    return "names no year" if isinstance(code, Year) else "is not a number"
+
+
 def numbers_in(cells: Sequence[str]) -> NDArray[np.float64]:
-    """Return the cells as numbers, NaN where one is missing; refuse what is no number, without showing it."""
-    try:
-        read = np.array([float(cell) if cell else math.nan for cell in cells], np.float64)
-    except ValueError:
-        raise DataError("there is something that is not a number. Correct it, or leave it empty.") from None
+    """Return the cells as numbers, NaN where one is missing or is no number."""
+    read = np.array([_number(cell) for cell in cells], np.float64)
     return np.where(np.abs(read) < _HUGE, read, np.nan)
 
 
@@ -213,6 +232,17 @@ def years_in(cells: Sequence[str]) -> list[str]:
     """Return the last year that each cell names, empty where it names none."""
     found = [_YEAR.findall(cell) for cell in cells]
     return [years[-1] if years else "" for years in found]
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return math.nan
+
+
+def _stripped(parts: Sequence[str]) -> list[str]:
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _flags(rows: Sequence[Sequence[str]], known: Sequence[str]) -> Numbers:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from cofactor.data.ids import Ids
 from cofactor.data.public_items import PublicItems
 from cofactor.data.tables import Table
-from cofactor.errors import DataError
+from cofactor.errors import ConfigError, DataError
 from cofactor.factors.views import Views, listed
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ NO_FEATURES = (
 
 def with_items(model: "Factors", items: PublicItems | Table) -> "Factors":
     """Return the model with the items that it does not have yet; see `Factors.add_items`."""
+    if not isinstance(items, PublicItems | Table):
+        raise ConfigError(
+            'new items are given as a table, read_items("new.csv"), or as PublicItems, and not as a '
+            f"{type(items).__name__}."
+        )
     if model.views is None or not model.views.features:
         raise DataError(NO_FEATURES)
     if model.choice is not None:

@@ -22,6 +22,7 @@ SUMS: dict[str, AnySum] = {
     "masks": SecureSum(),
     "shares of vectors, 2 of 3": SharedSum(),
     "BFV": EncryptedSum(scheme=Lattice()),
+    "CKKS, rounded": EncryptedSum(scheme=Lattice(variant="ckks")),
     "threshold Paillier, 2 of 3": EncryptedSum(),
 }
 _DEVICES, _ITEMS, _ROUNDS = 24, 200, 5

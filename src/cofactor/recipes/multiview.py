@@ -45,7 +45,8 @@ _RATING = (
 )
 _READ_OFF = (
     "How attributes are coded was read off the users' own table: which values at least some of them share, "
-    "means, spreads and ends of ranges. State the coding by hand, from what everybody knows: Coding.stated."
+    "means, spreads and ends of ranges. State the coding by hand, from what everybody knows: "
+    "Coding.stated, or [attributes] in a --config file."
 )
 _PUBLIC = (
     "Which items and attributes there are, how attributes are coded, about how many ratings a device has, or "
@@ -201,8 +202,8 @@ class MultiViewMF:
             against=("the coordinator", "the item server", "the other parties", "everyone who sees vectors"),
             covers=(
                 "Vectors of items, of attributes and of features, in every round and at the end.",
-                "All that one user contributes, by ratings and by attributes together: where ratings become "
-                "nothing, so do attributes.",
+                "All that one user contributes, by ratings and by attributes together. Who has rated nothing "
+                "contributes nothing, whatever the attributes.",
             ),
             does_not_cover=(
                 _PUBLIC,

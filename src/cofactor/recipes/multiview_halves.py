@@ -120,8 +120,10 @@ class ViewsParticipant:
 
     def _out(self, fit: Fit, left: NDArray[np.bool_]) -> NDArray[np.int64]:
         recipe, home = self._recipe, self._home
-        # Whose vector is 0 adds nothing.
-        users = self._users * left[:, None]
+        # Whose vector is 0 adds nothing. Who has no ratings adds nothing either, whatever the attributes:
+        # what a user adds is then bounded beside having rated nothing, of which a guarantee speaks.
+        telling = left & (home.party.ratings.by_user.sizes > 0)
+        users = self._users * telling[:, None]
         numbers = (users, self._entries, fit[0], self._attributes, fit[1])
         if home.schedule is None:
             most = recipe.most(home.facts)

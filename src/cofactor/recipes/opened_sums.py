@@ -71,8 +71,12 @@ class EncryptedSum(OpenedSum):
             )
         if not isinstance(self.recheck, bool):
             raise ConfigError(f"recheck must be true or false, got {self.recheck!r}.")
-        if self.decrypters is not None:
-            self.scheme.quorum_of(self.decrypters)
+        wanted = getattr(self.scheme, "quorum", 1)
+        if self.decrypters is not None and self.scheme.quorum_of(self.decrypters) < wanted:
+            raise ConfigError(
+                f"the scheme asks for a quorum of {wanted}, and there are only {self.decrypters} decrypters. "
+                "Make quorum smaller, or name more decrypters."
+            )
 
     def assumptions(self, parties: int) -> tuple[Assumption, ...]:
         """Return what the guarantee rests on besides the noise."""
@@ -134,7 +138,7 @@ class SharedSum(OpenedSum):
         whole(needed=self.needed)
         most = self.decrypters or _USUAL
         if not 2 <= self.needed <= most:
-            raise ConfigError(f"needed must lie between 2 and the {most} decrypters, got {self.needed}.")
+            raise ConfigError(f"needed must lie between 2 and the decrypters ({most}), got {self.needed}.")
 
     def assumptions(self, parties: int) -> tuple[Assumption, ...]:
         """Return what the guarantee rests on besides the noise."""

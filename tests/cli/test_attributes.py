@@ -99,6 +99,24 @@ def test_values_that_the_coding_does_not_name_are_counted(folder: Path, cofactor
     assert '"gender": 19 users have a value that no number stands for.' in done.err
 
 
+def test_what_is_no_number_is_told_and_so_are_columns_that_tell_nothing(
+    folder: Path, cofactor: Command
+) -> None:
+    (folder / "users.csv").write_text(users_file().replace(",20,", ",young,"))
+    (folder / "train.toml").write_text(
+        TOML + 'remark = ["x"]\nzip = { kind = "Year", centre = 1, spread = 1 }\n'
+    )
+    done = cofactor(
+        "train", "all.csv", *TRAIN, "--user-attributes", "auto", "--config", "train.toml", "--out", "run"
+    )
+    assert done.code == 0, done.err
+    assert '"age": 1 user has a value that is not a number; it counts as missing.' in done.err
+    for name in ("remark", "zip"):
+        assert f'"{name}": no user has a value that the coding knows; the column tells nothing.' in done.err
+        assert f'"{name}": 55 users' not in done.err
+    assert "young" not in done.err
+
+
 def test_quiet_says_nothing_of_it(folder: Path, cofactor: Command) -> None:
     done = cofactor("train", "all.csv", *TRAIN, "--user-attributes", "auto", "-q", "--out", folder / "run")
     assert (done.code, done.err) == (0, "")
@@ -122,6 +140,10 @@ def test_quiet_says_nothing_of_it(folder: Path, cofactor: Command) -> None:
             "attributes.age: kind must be one of",
         ),
         (("all.csv", *TRAIN, "--user-attributes", "auto", "--config", "flat.toml"), "must be a table"),
+        (
+            ("all.csv", *TRAIN, "--user-attributes", "auto", "--config", "empty.toml"),
+            "[attributes] is empty. Name columns in it",
+        ),
         (("all.csv", *TRAIN, "--config", "unknown.toml"), 'has "atributes". Did you mean "attributes"'),
     ],
 )
@@ -132,6 +154,7 @@ def test_what_cannot_be_is_refused(
     (folder / "wrong.toml").write_text('[attributes]\nage = { kind = "Grups", edges = [30] }\n')
     (folder / "flat.toml").write_text("attributes = 3\n")
     (folder / "unknown.toml").write_text("[atributes]\n")
+    (folder / "empty.toml").write_text("[attributes]\n")
     done = cofactor("train", *words, "--out", "run")
     assert done.code == 2
     assert message in " ".join(done.err.split())

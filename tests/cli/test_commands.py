@@ -1,6 +1,7 @@
 import signal
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,34 @@ def test_doctor_finds_this_machine_fit(cofactor: Command) -> None:
     assert done.code == 0
     assert all(check["fine"] for check in done.json["checks"])
     assert {"numpy", "dp-accounting", "cryptography"} <= {check["what"] for check in done.json["checks"]}
+
+
+@pytest.mark.parametrize("name", ["gmpy2", "tenseal"])
+def test_doctor_loads_what_encryption_needs(
+    name: str, cofactor: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    done = cofactor("doctor", "--json")
+    [found] = [check for check in done.json["checks"] if check["what"] == name]
+    assert done.code == 1
+    assert "cannot be loaded" in found["found"]
+    assert found["remedy"] == f"pip install --force-reinstall {name}"
+
+
+def test_doctor_says_how_to_get_what_encryption_needs(
+    cofactor: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if name == "tenseal":
+            raise PackageNotFoundError
+        return "1"
+
+    monkeypatch.setattr("cofactor.cli.doctor.version", version)
+    done = cofactor("doctor", "--json")
+    [found] = [check for check in done.json["checks"] if check["what"] == "tenseal"]
+    assert done.code == 0
+    assert found["found"] == "not installed"
+    assert "pip install tenseal (or, in a clone, pip install '.[he]')" in found["remedy"]
 
 
 def test_data_list_names_what_can_be_had_and_how(cofactor: Command) -> None:

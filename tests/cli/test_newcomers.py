@@ -203,8 +203,7 @@ def test_new_items_that_somebody_has_rated_are_left_out_or_included(run: Path, c
     ("content", "message"),
     [
         ("item,title,length,genres\ni1,Old,99,drama\n", "every item of other.csv is in the model already"),
-        ("item,length\nn1,99\n", 'no column "genres"'),
-        ("item,length,genres\nn1,long,drama\n", "not a number"),
+        ("item,length\nn1,99\n", 'other.csv: there is no column "genres"'),
     ],
 )
 def test_tables_that_add_nothing_are_refused(
@@ -214,6 +213,18 @@ def test_tables_that_add_nothing_are_refused(
     done = cofactor("recommend", run, "--user", "ann", "--new-items", run.parent / "other.csv")
     assert done.code == 2
     assert message in done.err
+
+
+def test_new_items_with_something_else_for_a_number_are_told_and_have_the_mean(
+    run: Path, cofactor: Command
+) -> None:
+    lists = []
+    for name, length in (("other.csv", "long"), ("empty.csv", "")):
+        (run.parent / name).write_text(f"item,title,length,genres\nn1,Heat,{length},crime drama\n")
+        lists.append(cofactor("recommend", run, "--user", "ann", "--new-items", run.parent / name, "--json"))
+    told = 'other.csv: "length" of 1 item has a value that is not a number, and counts as missing\n'
+    assert [done.err for done in lists] == [told, ""]
+    assert lists[0].json == lists[1].json
 
 
 def test_runs_without_views_say_which_recipe_has_them(tmp_path: Path, cofactor: Command) -> None:

@@ -90,7 +90,7 @@ def test_every_scheme_that_is_offered_can_be_asked_for(scheme: str) -> None:
         ({"decrypters": 3}, "Leave out --decrypters, or add --sum"),
         ({"scheme": "bfv"}, "Leave out --scheme, or add --sum"),
         ({"sum": "plain", "decrypters": 3, "scheme": "bfv"}, "Leave out --decrypters and --scheme"),
-        ({"sum": "shared", "decrypters": 1}, "needed must lie between 2 and the 1 decrypters"),
+        ({"sum": "shared", "decrypters": 1}, "needed must lie between 2 and the decrypters"),
         ({"sum": "encrypted", "decrypters": 0}, "decrypters must be at least 1"),
         ({"sum": "encrypted", "decrypters": 1}, "a single one would hold the whole key"),
         ({"sum": "encrypted", "decrypters": 65}, "2 to 64 decrypters"),

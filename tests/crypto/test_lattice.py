@@ -395,5 +395,5 @@ def test_somebody_must_decrypt(decrypters: int) -> None:
 def test_without_tenseal_the_line_to_install_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tenseal", None)
     scheme = Lattice(variant="ckks")
-    with pytest.raises(ConfigError, match=r"pip install 'cofactor\[he\]'"):
+    with pytest.raises(ConfigError, match=r"pip install tenseal \(or, in a clone, pip install '\.\[he\]'"):
         scheme.dealt(3)

@@ -1,6 +1,8 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from cofactor.data.attributes import UserAttributes
@@ -8,7 +10,7 @@ from cofactor.data.codes import Groups
 from cofactor.data.coding import Coding
 from cofactor.data.features import Column
 from cofactor.data.tables import Table
-from cofactor.errors import DataError
+from cofactor.errors import ConfigError, DataError
 
 CODING = Coding.stated({"age": Groups.between(0, 60, 2), "gender": ("F", "M")})
 USERS = "user_id,age,gender\n7,31,F\n8,12,\n9,45,x\n"
@@ -53,6 +55,13 @@ def test_without_a_coding_one_is_read_off_the_table() -> None:
     assert not UserAttributes.of_table(table, Coding.stated({"gender": ("F", "M")})).coding.read_off
     with pytest.raises(DataError, match="a coding says which columns"):
         UserAttributes.of_table(table, read.coding, columns=["gender"])
+
+
+@pytest.mark.parametrize("coding", [None, CODING])
+def test_only_a_table_is_taken(coding: Coding | None) -> None:
+    frame: Any = pl.DataFrame({"user_id": [1], "age": [31]})
+    with pytest.raises(ConfigError, match=r"read_users.* not a DataFrame"):
+        UserAttributes.of_table(frame, coding)
 
 
 def test_what_does_not_fit_is_refused() -> None:

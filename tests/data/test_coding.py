@@ -9,7 +9,7 @@ import pytest
 from cofactor.data.codes import Category, Groups, Number, Region, Tags, Year
 from cofactor.data.coding import Coding, published_coding
 from cofactor.data.features import Column, Kind
-from cofactor.data.tables import Table, items_beside, read_users, users_beside
+from cofactor.data.tables import Table, items_beside, read_items, read_users, users_beside
 from cofactor.errors import ConfigError, DataError
 
 STATED = Coding.stated(
@@ -62,14 +62,55 @@ def test_ids_match_whether_they_are_numbers_or_text() -> None:
 
 
 def test_a_table_without_a_column_is_refused() -> None:
-    with pytest.raises(DataError, match=r'no column "gender".*Did you mean "genders"'):
-        Coding.stated({"gender": ("F", "M")}).encoded(table(genders=("category", ["F", "M"])), [0])
+    coding = Coding.stated({"gender": ("F", "M")})
+    other = table(genders=("category", ["F", "M"]))
+    message = r'^a test: there is no column "gender".*Did you mean "genders".*Add it'
+    for ask in (lambda: coding.encoded(other, [0]), lambda: coding.unseen(other)):
+        with pytest.raises(DataError, match=message):
+            ask()
 
 
-def test_cells_that_are_no_numbers_are_refused_by_their_column() -> None:
-    with pytest.raises(DataError, match=r'^column "age": .*not a number') as told:
-        STATED.one({"age": "old"})
+@pytest.mark.parametrize(("name", "why"), [("age", "is not a number"), ("born", "names no year")])
+def test_what_is_no_number_is_refused_of_one_user_and_not_shown(name: str, why: str) -> None:
+    coding = Coding.stated({"age": Groups.between(0, 70), "born": Year(1980.0, 10.0)})
+    with pytest.raises(DataError, match=rf'given as "{name}" {why}\. Correct it, or leave it out') as told:
+        coding.one({name: "old"})
     assert "old" not in str(told.value)
+    assert np.isnan(coding.one({name: float("nan")})).all()
+
+
+def test_what_is_no_number_is_missing_in_a_table_and_counted() -> None:
+    coding = Coding.stated({"age": Groups((30,)), "income": Number(100.0, 50.0)})
+    some = table(age=("text", ["20", "old", ""]), income=("text", ["150", "low", "high"]))
+    nothing = [np.nan] * 3
+    np.testing.assert_array_equal(coding.encoded(some, [0, 1, 2]), [[1, 0, 1], nothing, nothing])
+    assert coding.unseen(some) == {"age": 1, "income": 2}
+
+
+def test_columns_of_which_nothing_is_known_are_named() -> None:
+    coding = Coding.stated(
+        {"age": Groups((30,)), "gender": ("F", "M"), "note": ("x",), "income": Number(100.0, 50.0),
+         "born": Year(1980.0, 10.0)}
+    )  # fmt: skip
+    cells: dict[str, tuple[Kind, list[str]]] = {
+        "age": ("text", ["old", ""]), "gender": ("category", ["M", "x"]), "note": ("category", ["y", ""]),
+        "income": ("number", ["100", ""]), "born": ("text", ["soon", ""]),
+    }  # fmt: skip
+    assert coding.unknown(coding.encoded(table(**cells), [0, 1])) == ("age", "note", "born")
+
+
+@pytest.mark.parametrize("given", [{"age": [31]}, "users.csv", [["a", 1]], None])
+def test_only_tables_are_coded(given: Any) -> None:
+    for ask in (lambda: Coding.of_table(given), lambda: STATED.encoded(given, [0])):
+        with pytest.raises(ConfigError, match=rf"read_users.* not a {type(given).__name__}\. Read it from"):
+            ask()
+
+
+@pytest.mark.parametrize("given", ["age=31", [("age", 31)], 31])
+def test_only_a_mapping_tells_attributes(given: Any) -> None:
+    for ask in (STATED.one, STATED.not_coded):
+        with pytest.raises(ConfigError, match=rf'"age": 31.* not as a {type(given).__name__}'):
+            ask(given)
 
 
 def test_one_row_is_made_from_plain_values() -> None:
@@ -110,11 +151,15 @@ def test_values_that_nobody_has_met_are_zero_and_counted() -> None:
     assert coding.not_coded({"gender": "F"}) == ()
 
 
-def test_tags_are_the_same_whatever_stands_between_them() -> None:
-    spaces = Table(np.arange(1), (Column("likes", "tags", ("music film",), None),))
-    np.testing.assert_array_equal(
-        Coding.stated({"likes": Tags(("film", "music"))}).encoded(spaces, [0]), [[1, 1]]
-    )
+@pytest.mark.parametrize("header", ["likes", "likes:token_seq"])
+@pytest.mark.parametrize("between", [" ", "|", ", ", ";"])
+def test_tags_are_the_same_whatever_stands_between_them(between: str, header: str, tmp_path: Path) -> None:
+    coding = Coding.stated({"likes": Tags(("film", "music"))})
+    id = "item_id:token" if ":" in header else "item_id"
+    (tmp_path / "items.tsv").write_text(f"{id}\t{header}\n7\tmusic{between}film\n8\tfilm\n")
+    items = read_items(tmp_path / "items.tsv")
+    np.testing.assert_array_equal(coding.encoded(items, [7, 8]), [[1, 1], [1, 0]])
+    assert coding.unseen(items) == {}
 
 
 def test_json_brings_back_the_same() -> None:
@@ -173,12 +218,40 @@ def test_settings_of_a_file_state_a_coding() -> None:
         ({"age": {"kind": "Groups", "edges": [3, 2]}}, "must increase"),
         ({"age": "F"}, "age must be a list of its values"),
         ({"age": 7}, "age must be a list of its values"),
-        ({}, "0 columns"),
+        ({}, r"^\[attributes\] is empty\. Name columns in it"),
+        ({"age": {"edges": [3]}}, r"^attributes\.age needs a kind, such as .*Number, Year, Groups"),
+        ({"gender": []}, r"^attributes\.gender: values must be"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(told: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Coding.of_settings(told)
+
+
+def test_a_coding_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a coding names no column"):
+        Coding.stated({})
+
+
+def test_values_that_are_too_rare_are_left_out_with_what_to_do() -> None:
+    rare = table(work=("category", ["a", "b"]), likes=("tags", ["a|b", "c"]), size=("number", ["1", "2"]))
+    with pytest.raises(DataError) as told:
+        Coding.of_table(rare)
+    assert str(told.value).count("no value that at least 5 rows share; Coding.stated, or [attributes]") == 2
+    assert '"size": fewer than 5 rows have a number there.' in str(told.value)
+
+
+def test_text_that_may_be_tags_is_left_out_with_what_would_make_tags_of_it() -> None:
+    words = [f"word{at}" for at in range(30)]
+    several = [f"{one}, {other}" for one in words[:15] for other in words[15:]]
+    read = Coding.of_table(
+        table(several=("text", several), names=("text", [f"name {at} {-at}" for at in range(225)]),
+              beside=("category", ["a", "b", "c"] * 75))
+    )  # fmt: skip
+    assert read.left_out == (
+        '"several": it is text; write | between values, if a cell has several.',
+        '"names": it is text.',
+    )
 
 
 def test_values_that_few_rows_have_get_no_number() -> None:

@@ -187,3 +187,9 @@ def test_settings_do_not_hold_the_coding(tmp_path: Path) -> None:
     items = PublicItems.coded(read_items(table_file(tmp_path, FILMS)))
     assert set(as_table(items)) == {"kind", "source", "names", "sha256", "left_out"}
     assert "coding" not in repr(items)
+
+
+def test_something_else_than_a_table_is_refused_with_what_to_give() -> None:
+    for make in (PublicItems.coded, PublicItems.of_table):
+        with pytest.raises(ConfigError, match="read_items returns it is needed, got a dict"):
+            make({"id": [1]})  # type: ignore[arg-type]

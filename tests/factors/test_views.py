@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -177,6 +178,18 @@ def test_attributes_that_mean_nothing_are_refused(
         model.recommend_for_attributes(attributes)
 
 
+def test_attributes_that_are_no_mapping_are_refused(model: Factors) -> None:
+    text: Any = "age=31"
+    with pytest.raises(ConfigError, match=r'such as \{"age": 31, "gender": "F"\}, and not as a str'):
+        model.recommend_for_attributes(text)
+
+
+@pytest.mark.parametrize("items", [{"length": [90]}, "new.csv", pl.DataFrame({"item_id": [1]})])
+def test_new_items_that_are_no_table_are_refused(items: Any, model: Factors) -> None:
+    with pytest.raises(ConfigError, match=rf"read_items.*PublicItems, and not as a {type(items).__name__}"):
+        model.add_items(items)
+
+
 def test_models_without_views_say_how_to_get_one(model: Factors, views: Views) -> None:
     nothing = np.zeros((0, WIDTH), np.float32)
     for without in (None, replace(views, users=nothing, attributes=None)):
@@ -273,7 +286,10 @@ def test_a_model_without_titles_or_ratings_at_home_grows_as_well(model: Factors)
     [
         (table([100, 101], ["1", "2"], ["", ""]), "every item of new.csv is in the model already"),
         (table([7, 7], ["1", "2"], ["", ""]), "an id occurs twice"),
-        (Table(np.array([7]), (Column("length", "number", ("9",)),)), 'no column "genres"'),
+        (
+            Table(np.array([7]), (Column("length", "number", ("9",)),), "n.csv"),
+            'n.csv: there is no column "genres"',
+        ),
         (PublicItems.of_numbers([1], [[1.0]], names=["colour"], source="x"), "lacks length.*adds colour"),
         (PublicItems.of_numbers([1], np.ones((1, 4)), names=FILMS.names[::-1], source="x"), "another order"),
     ],

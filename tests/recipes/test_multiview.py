@@ -493,7 +493,8 @@ def test_the_guarantee_says_what_it_covers_and_what_it_does_not() -> None:
     read_off = replace(CODING, read_off=True)
     attributes = replace(attributes_of(), coding=read_off)
     run = train(QUICK, cohort().with_user_attributes(attributes), budget=BUDGET)
-    assert any("read off the users' own table" in each for each in run.guarantee.warnings)
+    [told] = [each for each in run.guarantee.warnings if "read off the users' own table" in each]
+    assert "Coding.stated, or [attributes] in a --config file" in told
 
 
 def test_a_plan_says_what_noise_leaves() -> None:

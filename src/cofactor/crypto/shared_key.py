@@ -47,7 +47,7 @@ class SharedKey:
         """Return what hiding rests on, one clause each."""
         return (
             "no decrypter talks to the coordinator or is broken into: whoever is one holds the whole key",
-            "whoever makes the key is honest and forgets it",
+            "whoever makes the key is honest and forgets it, and nobody can time a decrypter",
             "parties and decrypters keep to the protocol: " + OWN_NUMBERS,
             f"composite residues modulo {self.bits} bits are hard to tell from others: about "
             f"{security(self.bits)} bits of security, and none against a quantum computer; and powers with "

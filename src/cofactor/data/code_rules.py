@@ -12,6 +12,7 @@ from cofactor.data.codes import Category, Code, Groups, Number, Region, Tags, Ye
 from cofactor.data.features import Column, is_title
 from cofactor.data.layout import is_number
 from cofactor.data.regions import is_zip
+from cofactor.data.tablefiles import MOST_CATEGORIES
 
 AGE_GROUPS = 7
 MOVIELENS_AGES = (1, 18, 25, 35, 45, 50, 56)
@@ -126,8 +127,8 @@ def _text(filled: Sequence[str]) -> str:
     """Say that a column is text, and what would make tags of it if its cells consist of few words."""
     cells = set(filled)
     words = {word for cell in cells for word in _BETWEEN.split(cell) if word}
-    hint = "; write | between values, if a cell has several" if len(words) < len(cells) else ""
-    return f"it is text{hint}"
+    few = len(words) < len(cells) and len(words) <= MOST_CATEGORIES
+    return "it is text; write | between values, if a cell has several" if few else "it is text"
 
 
 def _mostly(found: Sequence[bool]) -> bool:

@@ -1,7 +1,7 @@
 """How one column of a side table becomes numbers: one small class for each kind of column.
 
 Whatever is coded lies within known bounds: standardised numbers in [-3, 3], all others are 0 or 1. A missing
-value, which is an empty cell, is NaN in all numbers of its column; so is what is no number where one is coded.
+value, which is an empty cell, or no number where one is coded, is NaN in all numbers of its column.
 """
 
 import math

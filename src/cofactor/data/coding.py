@@ -261,8 +261,8 @@ def check_table(given: object) -> None:
     """Refuse what is no `Table`."""
     if not isinstance(given, Table):
         raise ConfigError(
-            f"a table as read_users or read_items returns it is needed, got a {type(given).__name__}. Read it "
-            "from its file; write a data frame to a .csv or .parquet file first."
+            f"a table is needed, as read_users and read_items return it, and not a {type(given).__name__}. "
+            "Read it from its file; write a data frame to a .csv or .parquet file first."
         )
 
 

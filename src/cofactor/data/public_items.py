@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cofactor.data.coding import Coding
+from cofactor.data.coding import Coding, check_table
 from cofactor.data.describing import described, unfit
 from cofactor.data.grouping import read_only
 from cofactor.data.ids import Ids, plain_ids
@@ -85,6 +85,7 @@ class PublicItems:
 
         Only the named `columns` are used, if any are named; none of them is left out for its name then.
         """
+        check_table(table)
         source = source or table.source or "a table"
         chosen = table.columns if columns is None else [table.column(name) for name in columns]
         found = described(chosen, chosen=columns is not None)
@@ -100,6 +101,7 @@ class PublicItems:
         If none is given, it is read off the table by the rules of `Coding`; columns that by their names are
         ids, or may be reckoned from ratings, are left out first. A missing value becomes its column's mean.
         """
+        check_table(table)
         source = source or table.source or "a table"
         used = coding or _usual_coding(table)
         numbers = used.encoded(table, table.ids)

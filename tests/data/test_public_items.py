@@ -191,5 +191,5 @@ def test_settings_do_not_hold_the_coding(tmp_path: Path) -> None:
 
 def test_something_else_than_a_table_is_refused_with_what_to_give() -> None:
     for make in (PublicItems.coded, PublicItems.of_table):
-        with pytest.raises(ConfigError, match="read_items returns it is needed, got a dict"):
+        with pytest.raises(ConfigError, match="as read_users and read_items return it, and not a dict"):
             make({"id": [1]})  # type: ignore[arg-type]

@@ -190,7 +190,7 @@ def test_a_library_that_is_not_installed_is_told_where_its_numbers_would_stand(
     sides: Sided, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> None:
-        raise ConfigError("Lattice needs TenSEAL. Install it: pip install 'cofactor[he]'")
+        raise ConfigError("Lattice needs TenSEAL. Install it: pip install tenseal")
 
     monkeypatch.setattr("cofactor.crypto.lattice._tenseal", missing)
     monkeypatch.delitem(SUMS, "threshold Paillier, 2 of 3")

@@ -106,7 +106,7 @@ def test_a_library_that_is_not_installed_leaves_its_line_out(
     sides: Sided, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> None:
-        raise ConfigError("Lattice needs TenSEAL. Install it: pip install 'cofactor[he]'")
+        raise ConfigError("Lattice needs TenSEAL. Install it: pip install tenseal")
 
     monkeypatch.setattr("cofactor.crypto.lattice._tenseal", missing)
     monkeypatch.setattr("cofactor.papers.privmvmf_times.WAYS", {BFV: WAYS[BFV], SHARES: WAYS[SHARES]})

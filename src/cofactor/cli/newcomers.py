@@ -73,8 +73,8 @@ def _meaning(code: "Code", most: int = 4) -> str:
     from cofactor.data.codes import Category, Region, Tags, Year
     from cofactor.factors.views import listed
 
-    if isinstance(code, Category | Tags):
-        return ("one of " if isinstance(code, Category) else "any of ") + listed(code.values, most)
+    if isinstance(code, Category):
+        return ("any of " if isinstance(code, Tags) else "one of ") + listed(code.values, most)
     if isinstance(code, Region):
         return "a US zip code"
     return "a year" if isinstance(code, Year) else "a number"

@@ -150,20 +150,11 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Tags:
+class Tags(Category):
     """Any number of several values, such as genres: 1 for those that a cell names and 0 for the others.
 
     They stand between bars; between semicolons, commas or spaces too, if all parts are known then.
     """
-
-    values: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        _different(self.values)
-
-    def suffixes(self) -> tuple[str, ...]:
-        """Return what is put behind the column's name to name each number."""
-        return tuple(f"={value}" for value in self.values)
 
     def words(self) -> str:
         """Say in words what becomes of the column."""
@@ -178,10 +169,6 @@ class Tags:
     @cached_property
     def _known(self) -> frozenset[str]:
         return frozenset(self.values)
-
-    def encoded(self, cells: Sequence[str]) -> Numbers:
-        """Return a row of numbers for each cell."""
-        return _flags([self.parts(cell) for cell in cells], self.values)
 
 
 @dataclass(frozen=True)
@@ -208,7 +195,7 @@ def unseen(code: Code, cells: Sequence[str]) -> int:
     """Return how many cells hold a value that has no number of its own, or is none where one is coded."""
     if isinstance(code, Region):
         return 0
-    if not isinstance(code, Category | Tags):
+    if not isinstance(code, Category):
         filled = [cell for cell in cells if cell]
         return int(np.isnan(code.encoded(filled)[:, 0]).sum())
     known = set(code.values)
@@ -217,7 +204,7 @@ def unseen(code: Code, cells: Sequence[str]) -> int:
 
 def why_missing(code: Code) -> str:
     """Say why a value counts as missing though it is there; nothing where an unseen value is 0 instead."""
-    if isinstance(code, Category | Tags | Region):
+    if isinstance(code, Category | Region):
         return ""
     return "names no year" if isinstance(code, Year) else "is not a number"
 

@@ -1,5 +1,6 @@
 """Parties and decrypters of a small sum, each with everything that it would have at home."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -120,3 +121,7 @@ def _circle(hiding: Any, openers: list[Any], decrypters: tuple[int, ...], fewest
     )
     values = np.random.default_rng(3).integers(-(2**36), 2**36, (PARTIES, LENGTH))
     return Circle(opening, identities, hiding, openers, values)
+
+
+KINDS: list[Callable[[], Circle]] = [in_shares, under_paillier, under_lattice]
+ENCRYPTED: list[Callable[[], Circle]] = [under_paillier, under_lattice]

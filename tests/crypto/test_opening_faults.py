@@ -15,6 +15,8 @@ from cofactor.crypto.threshold import ThresholdPaillier, dealt_from
 from cofactor.errors import ProtocolError, TooFew
 from tests.crypto.opening_parties import (
     BITS,
+    ENCRYPTED,
+    KINDS,
     LENGTH,
     PARTIES,
     Circle,
@@ -23,9 +25,6 @@ from tests.crypto.opening_parties import (
     under_paillier,
 )
 from tests.crypto.paillier_keys import OTHER_SMALL
-
-KINDS: list[Callable[[], Circle]] = [in_shares, under_paillier, under_lattice]
-ENCRYPTED: list[Callable[[], Circle]] = [under_paillier, under_lattice]
 
 
 @pytest.fixture(params=KINDS)

@@ -16,17 +16,15 @@ from cofactor.crypto.threshold import ThresholdPaillier, dealt_from
 from cofactor.errors import ConfigError, ProtocolError, TooFew
 from tests.crypto.opening_parties import (
     BITS,
+    ENCRYPTED,
+    KINDS,
     LENGTH,
     Circle,
     in_shares,
     under,
-    under_lattice,
     under_paillier,
 )
 from tests.crypto.paillier_keys import OTHER_SMALL
-
-KINDS: list[Callable[[], Circle]] = [in_shares, under_paillier, under_lattice]
-ENCRYPTED: list[Callable[[], Circle]] = [under_paillier, under_lattice]
 
 
 @pytest.fixture(params=KINDS)

@@ -25,6 +25,13 @@ from tests.federation.making import BUDGET, Averager, Guess, ItemSums, OffInAll,
 NEVER = 99
 
 
+class FirstParties:
+    """A lot that always falls on the first ones."""
+
+    def sample(self, parties: Any, count: int) -> Any:
+        return parties[:count]
+
+
 class Leaving:
     """A channel whose parties leave for good before some step of a sum."""
 

@@ -28,7 +28,7 @@ from cofactor.recipes.opened_sums import EncryptedSum, SharedSum
 from cofactor.recipes.sums import IdealSum
 from tests.crypto.fixed_primes import fixed_primes
 from tests.federation.making import ItemSums, horizontal
-from tests.federation.summing_parties import Played, plain_sum, play, prepared, question
+from tests.federation.summing_parties import FirstParties, Played, plain_sum, play, prepared, question
 
 NAMES = ("north", "south", "west", "east", "middle", "coast", "hills")
 OPENING = ANSWER + 1
@@ -44,13 +44,6 @@ KINDS: dict[str, Any] = {
 }
 FEW = ["shared", "paillier", "bfv"]
 TOLERANT = SharedSum(dropout=0.4)
-
-
-class FirstParties:
-    """A lot that always falls on the first ones."""
-
-    def sample(self, parties: Any, count: int) -> Any:
-        return parties[:count]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -153,3 +153,19 @@ def test_a_training_goes_on_only_with_the_same_attributes() -> None:
     assert known["parties"] != fewer["parties"]
     assert known["parties"] == other["parties"]
     assert known["attributes"] != other["attributes"]
+
+
+def test_attributes_of_a_device_without_ratings_cannot_be_guessed_from_what_is_kept() -> None:
+    # Attributes take few values: a hash of nothing else would give them away.
+    silent = ratings(3).where(np.zeros(4, np.bool_))
+    assert silent.user_count == 1
+
+    def kept(row: float) -> dict[str, object]:
+        devices = [
+            Party(name="one", ratings=silent, attributes=np.full((1, 4), row, np.float32)),
+            Party(name="two", ratings=ratings(8), attributes=np.full((1, 4), 5, np.float32)),
+        ]
+        federation = Federation.on_device(devices)
+        return dict(terms_of(ItemSums(), None, replace(federation, attributes=CODING), 0)["parties"])
+
+    assert kept(0.0) == kept(1.0)

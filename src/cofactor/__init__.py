@@ -61,12 +61,18 @@ if TYPE_CHECKING:
     from cofactor.federation.party import Party as Party
     from cofactor.federation.run import Run as Run
     from cofactor.federation.verify import verify as verify
+    from cofactor.federation.weights import read_weights as read_weights
     from cofactor.privacy.budget import Budget as Budget
     from cofactor.privacy.guarantee import Guarantee as Guarantee
     from cofactor.privacy.ledger import Ledger as Ledger
+    from cofactor.privacy.personal import PersonalBudget as PersonalBudget
     from cofactor.privacy.plan import Plan as Plan
     from cofactor.privacy.schedule import Release as Release
     from cofactor.privacy.schedule import Schedule as Schedule
+    from cofactor.privacy.weights import HDPMF_ITEMS as HDPMF_ITEMS
+    from cofactor.privacy.weights import HDPMF_USERS as HDPMF_USERS
+    from cofactor.privacy.weights import Group as Group
+    from cofactor.privacy.weights import Weights as Weights
     from cofactor.progress import Progress as Progress
     from cofactor.randomness import InsecureRandom as InsecureRandom
     from cofactor.randomness import SecureRandom as SecureRandom
@@ -133,11 +139,14 @@ _HOMES = {
     "cofactor.federation.party": ("Party",),
     "cofactor.federation.run": ("Run",),
     "cofactor.federation.verify": ("verify",),
+    "cofactor.federation.weights": ("read_weights",),
     "cofactor.privacy.budget": ("Budget",),
     "cofactor.privacy.guarantee": ("Guarantee",),
     "cofactor.privacy.ledger": ("Ledger",),
+    "cofactor.privacy.personal": ("PersonalBudget",),
     "cofactor.privacy.plan": ("Plan",),
     "cofactor.privacy.schedule": ("Release", "Schedule"),
+    "cofactor.privacy.weights": ("HDPMF_ITEMS", "HDPMF_USERS", "Group", "Weights"),
     "cofactor.progress": ("Progress",),
     "cofactor.randomness": ("InsecureRandom", "SecureRandom"),
     "cofactor.recipes.alone": ("Alone",),

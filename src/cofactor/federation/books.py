@@ -86,3 +86,8 @@ def _check_same_terms(ledger: Ledger, budget: Budget, path: Path) -> None:
             f'{wanted.unit} ("{wanted.adjacency}"). Use a recipe and a --unit that the ledger knows; what '
             "was spent under it stays spent."
         )
+    if terms.personal is not None and terms.personal != wanted.personal:
+        raise LedgerError(
+            f"{path}: its budget is personal ({terms.personal}): some users were promised less than others, "
+            "and this run would not keep that. Train with a PersonalBudget of the same mechanism."
+        )

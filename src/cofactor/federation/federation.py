@@ -10,17 +10,19 @@ from cofactor.config import whole
 from cofactor.data import split as splits
 from cofactor.data.attributes import UserAttributes
 from cofactor.data.coding import Coding
-from cofactor.data.grouping import Index
 from cofactor.data.ids import Ids
 from cofactor.data.numbering import number
 from cofactor.data.partition import Devices
 from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, DataError
+from cofactor.federation.aligning import aligned, joined
 from cofactor.federation.attributes import check_attributes, coding_of, shared_out
-from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.halves import Facts, Split
 from cofactor.federation.party import Party
+from cofactor.federation.weights import PublicWeights, own_weights
+from cofactor.privacy.personal import PersonalBudget
+from cofactor.privacy.weights import Weights
 
 HAPPENED = Scale(0, 1)
 """The scale of what only tells that something happened: 1 says so."""
@@ -47,6 +49,8 @@ class Federation:
     """What was declared to be public about the items: see `with_public_items`."""
     attributes: Coding | None = None
     """How the users' attributes became numbers: public. See `with_user_attributes`."""
+    weights: PublicWeights | None = None
+    """What is public of weights. See `with_weights`."""
 
     @classmethod
     def horizontal(
@@ -58,7 +62,7 @@ class Federation:
         to be different people.
         """
         return cls(
-            "horizontal", _aligned(parties, "item"), _scale(parties, scale), simulated, scale is not None
+            "horizontal", aligned(parties, "item"), _scale(parties, scale), simulated, scale is not None
         )
 
     @classmethod
@@ -69,9 +73,7 @@ class Federation:
 
         Who the users are is public among the parties; equal item ids at two parties are different items.
         """
-        return cls(
-            "vertical", _aligned(parties, "user"), _scale(parties, scale), simulated, scale is not None
-        )
+        return cls("vertical", aligned(parties, "user"), _scale(parties, scale), simulated, scale is not None)
 
     @classmethod
     def on_device(
@@ -102,7 +104,7 @@ class Federation:
         whole(ratings_each=ratings_each)
         return cls(
             "on-device",
-            _aligned(devices, "item"),
+            aligned(devices, "item"),
             _scale(devices, scale),
             scale_stated=scale is not None,
             ratings_each=ratings_each,
@@ -138,6 +140,7 @@ class Federation:
             features=widths.pop(),
             public_items=self.public_items,
             attributes=self.attributes,
+            weights=self.weights,
             implicit=self.implicit,
         )
 
@@ -161,6 +164,20 @@ class Federation:
         own = shared_out(attributes, self.kind, self.parties)
         parties = [replace(party, attributes=own[party.name]) for party in self.parties]
         return replace(self, parties=tuple(parties), attributes=coding_of(attributes))
+
+    def with_weights(
+        self, users: Weights, items: Weights | None = None, *, budget: PersonalBudget | None = None
+    ) -> "Federation":
+        """Give every party the weights of its own users, private like ratings, and all those of items.
+
+        A party that has weights of its own (`Party.with_weights`) keeps them: of `users`, only the policy is
+        for it. `train` does all of that for a `PersonalBudget`.
+        """
+        if self.kind == "vertical":
+            raise ConfigError("weights are for federations in which every user is at one party.")
+        parties = own_weights(users, self.parties)
+        public = PublicWeights.of(users, items or Weights.equal(), self.item_ids, budget)
+        return replace(self, parties=parties, weights=public)
 
     def at_two_parties(self) -> int:
         """Return how many ids of users occur at more than one party, where users are not shared."""
@@ -230,14 +247,14 @@ class Federation:
         """All users, party by party unless they are shared."""
         if self.kind == "vertical":
             return self.parties[0].ratings.user_ids
-        return _joined([(party.name, party.ratings.user_ids) for party in self.parties])
+        return joined([(party.name, party.ratings.user_ids) for party in self.parties])
 
     @cached_property
     def item_ids(self) -> Ids:
         """All items, party by party unless they are shared."""
         if self.kind != "vertical":
             return self.parties[0].ratings.item_ids
-        return _joined([(party.name, party.ratings.item_ids) for party in self.parties])
+        return joined([(party.name, party.ratings.item_ids) for party in self.parties])
 
 
 def _scale(parties: Sequence[Party], scale: Scale | None) -> Scale:
@@ -279,67 +296,3 @@ def _common(parties: Sequence[Party], known: Sequence[Scale]) -> Scale:
             "5) or --scale 1:5."
         )
     return widest
-
-
-def _aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
-    """Give all parties one numbering of the side that they share."""
-    if not parties or not all(isinstance(party, Party) for party in parties):
-        raise ConfigError("a federation needs at least one Party. Make one with Party.from_csv(file).")
-    names = [party.name for party in parties]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"two parties are called {twice!r}. Give each a name of its own.")
-    taken = next((name for name in names if name in (COORDINATOR, SUM)), None)
-    if taken is not None:
-        raise ConfigError(f"no party can be called {taken!r}: files and reports use the word otherwise.")
-    files = [party.file.resolve() for party in parties if party.file is not None]
-    if len(set(files)) < len(files):
-        raise ConfigError("two parties have the same file, and so the same ledger. Give each its own file.")
-    # Files of devices without ratings may be alike: that must not show.
-    prints = [party.fingerprint for party in parties if party.fingerprint and len(party.ratings)]
-    if len(set(prints)) < len(prints):
-        raise DataError("two parties have the same ratings, byte for byte. Give each its own data.")
-    lists = [getattr(party.ratings, f"{side}_ids") for party in parties]
-    if all(len(ids) == len(lists[0]) and np.array_equal(ids, lists[0]) for ids in lists[1:]):
-        return tuple(parties)
-    kinds = {ids.dtype.kind for ids in lists if len(ids)}
-    if len(kinds) > 1:
-        text = ", ".join(p.name for p, ids in zip(parties, lists, strict=True) if ids.dtype.kind == "U")
-        raise DataError(
-            f"{text}: {side} ids are text, and other parties' are numbers. Bring them to one form."
-        )
-    shared, places = number(*lists)
-    if len(shared) == len(places):
-        other = "horizontal" if side == "user" else "vertical"
-        raise DataError(f"the parties have no {side} in common. Did you mean a {other} federation?")
-    ends = np.cumsum([len(ids) for ids in lists])
-    return tuple(
-        _renumbered(party, shared, rows, side)
-        for party, rows in zip(parties, np.split(places, ends[:-1]), strict=True)
-    )
-
-
-def _renumbered(party: Party, shared: Ids, places: Index, side: str) -> Party:
-    old, by_user = party.ratings, side == "user"
-    if not by_user and party.features is not None:
-        raise DataError("give item features when the catalogue is shared: Federation.with_public_items.")
-    ratings = Ratings.from_rows(
-        places[old.users] if by_user else old.users,
-        old.items if by_user else places[old.items],
-        old.values,
-        times=old.times,
-        user_ids=shared if by_user else old.user_ids,
-        item_ids=old.item_ids if by_user else shared,
-        scale=old.scale,
-    )
-    return party.with_ratings(ratings)
-
-
-def _joined(parts: Sequence[tuple[str, Ids]]) -> Ids:
-    """Put ids one behind the other; where two parties use the same one, all are named after their party."""
-    together = (
-        np.concatenate([ids for _, ids in parts]) if len({ids.dtype.kind for _, ids in parts}) == 1 else None
-    )
-    if together is not None and len(np.unique(together)) == len(together):
-        return together
-    return np.array([f"{name}/{each}" for name, ids in parts for each in ids.tolist()])

@@ -20,6 +20,7 @@ from cofactor.factors.model import Factors
 from cofactor.federation.door import Door
 from cofactor.federation.messages import Message
 from cofactor.federation.party import Party
+from cofactor.federation.weights import PublicWeights
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.guarantee import Assumption
 from cofactor.privacy.schedule import Schedule
@@ -54,6 +55,8 @@ class Facts:
     """What was declared to be public about the items, if anything was."""
     attributes: Coding | None = None
     """How the users' attributes became numbers, if parties have any; the attributes stay private."""
+    weights: PublicWeights | None = None
+    """What is public of weights, if users or items have any."""
 
     implicit: bool = False
     """Whether ratings only tell that something happened."""
@@ -203,9 +206,10 @@ class Recipe(Protocol):
     A recipe that takes no budget, because what it claims cannot be proved, has a text `not_private` besides:
     the guarantee then gives that reason. One that wants sums says in `aggregate` how they are made. One that
     serves several kinds of federations names all of them in `splits`; one that can use ratings without values
-    says so in `takes_implicit`. One that needs somebody who holds no ratings, such as a server with features
-    of items, names them by `roles(facts)` and makes their halves by `role(name, facts, door, seed)`; its
-    coordinator's half is an `AsksRoles`.
+    says so in `takes_implicit`; one that weighs names in `takes_weights` the units that can have weights. One
+    that needs somebody who holds no ratings, such as a server with features of items, names them by
+    `roles(facts)` and makes their halves by `role(name, facts, door, seed)`; its coordinator's half is an
+    `AsksRoles`.
     """
 
     split: ClassVar[Split]

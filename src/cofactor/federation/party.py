@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from cofactor.data.files import read_ratings
 from cofactor.data.ids import Ids
 from cofactor.data.ratings import Ratings
-from cofactor.errors import ConfigError
+from cofactor.errors import ConfigError, DataError
 from cofactor.privacy.budget import Budget
+from cofactor.privacy.weights import LEAST_WEIGHT, Weights
 
 LEDGER_SUFFIX = ".ledger"
 """A ledger lies beside the file it belongs to, under the same name and this."""
@@ -34,6 +35,8 @@ class Party:
     attributes: NDArray[np.float32] | None = field(default=None, repr=False)
     """Private numbers about the users, one row each, in the order of the ratings' `user_ids`; NaN is missing.
     They never leave the party except through its door."""
+    weights: NDArray[np.float64] | None = field(default=None, repr=False)
+    """How much of epsilon each user allows, in the order of the ratings' `user_ids`: private, too."""
     budget: Budget | None = None
     """A smaller budget of its own, if it asks for more privacy than the others do."""
     file: Path | None = None
@@ -60,6 +63,11 @@ class Party:
                 f"party {self.name}: attributes have shape {told.shape} for {users:,} users. Give one row "
                 "for each of ratings.user_ids."
             )
+        if self.weights is not None and self.weights.shape != (users,):
+            raise ConfigError(
+                f"party {self.name}: weights have shape {self.weights.shape} for {users:,} users. Give one "
+                "for each of ratings.user_ids."
+            )
 
     @classmethod
     def from_csv(cls, path: str | Path, *, name: str | None = None, **columns: Any) -> "Party":
@@ -80,20 +88,31 @@ class Party:
         return self.ledger_path is not None and self.ledger_path.exists()
 
     def with_ratings(self, ratings: Ratings) -> "Party":
-        """Return the party with other ratings of the same items; attributes follow their users.
+        """Return the party with other ratings of the same items; attributes and weights follow their users.
 
-        Users who are new to it have none: NaN.
+        Users who are new to it have no attributes (NaN), and the least weight.
         """
-        return replace(self, ratings=ratings, attributes=self._attributes_of(ratings.user_ids))
+        users = ratings.user_ids
+        attributes = self._following(self.attributes, users, np.nan)
+        weights = self._following(self.weights, users, LEAST_WEIGHT)
+        return replace(self, ratings=ratings, attributes=attributes, weights=weights)
 
-    def _attributes_of(self, users: Ids) -> NDArray[np.float32] | None:
+    def with_weights(self, weights: Weights) -> "Party":
+        """Return the party with a weight for each of its users; errors name the party, and nobody."""
+        try:
+            return replace(self, weights=weights.of(self.ratings.user_ids))
+        except DataError as error:
+            raise DataError(f"weights of the users of {self.name}: {error}") from None
+
+    def _following(self, numbers: NDArray[Any] | None, users: Ids, unknown: float) -> NDArray[Any] | None:
+        """Return numbers about the party's users, a row each, in the order of other users."""
         own = self.ratings.user_ids
-        if self.attributes is None or np.array_equal(users, own):
-            return self.attributes
+        if numbers is None or np.array_equal(users, own):
+            return numbers
         places = {user: row for row, user in enumerate(own.tolist())}
         rows = np.array([places.get(user, -1) for user in users.tolist()], np.int64)
-        nothing = np.full((1, self.attributes.shape[1]), np.nan, np.float32)
-        return np.concatenate([self.attributes, nothing])[rows]
+        nothing = np.full((1, *numbers.shape[1:]), unknown, numbers.dtype)
+        return np.concatenate([numbers, nothing])[rows]
 
 
 def ledger_path(file: Path) -> Path:

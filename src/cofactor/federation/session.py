@@ -35,6 +35,7 @@ def terms_of(recipe: object, budget: Budget | None, federation: Federation, seed
         "seed": seed,
         "public items": None if federation.public_items is None else federation.public_items.sha256,
         "attributes": None if federation.attributes is None else federation.attributes.as_json(),
+        "weights": None if federation.weights is None else federation.weights.as_table(),
     }
     plain: dict[str, Any] = json.loads(json.dumps(terms))
     return plain
@@ -45,9 +46,10 @@ def _party_terms(party: Party) -> dict[str, Any]:
     digest = sha256()
     for array in (ratings.ptr, ratings.index, ratings.values):
         digest.update(np.ascontiguousarray(array).data)
-    if party.attributes is not None and len(party.ratings):
-        # In one hash with the ratings: attributes take few values, and could be guessed from their own.
-        digest.update(np.ascontiguousarray(party.attributes).data)
+    for private in (party.attributes, party.weights):
+        if private is not None and len(party.ratings):
+            # In one hash with the ratings: they take few values, and could be guessed from their own.
+            digest.update(np.ascontiguousarray(private).data)
     budget = None if party.budget is None else as_table(party.budget)
     return {"fingerprint": party.fingerprint, "ratings": digest.hexdigest(), "budget": budget}
 

@@ -25,6 +25,7 @@ from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, S
 from cofactor.federation.transcript import Sent, Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.guarantee import Guarantee
+from cofactor.privacy.personal import of_one_unit
 from cofactor.privacy.ledger import Ledger
 
 _CLOSE = 1e-6
@@ -222,7 +223,18 @@ class _Stored:
             raise RunError(
                 f"The ledgers add up to epsilon {found.epsilon}; the guarantee says {stored.epsilon}."
             )
+        self._check_personal(stored)
         return f"The ledgers add up to epsilon {found.epsilon:.4g}, as the guarantee says."
+
+    def _check_personal(self, stored: Guarantee) -> None:
+        """Check that what smaller weights are promised follows from what was released, too."""
+        assert self._budget is not None
+        told = stored.personal
+        if (None if told is None else told.mechanism) != self._budget.personal:
+            raise RunError("The guarantee and the budget differ in who is promised more privacy.")
+        own = [of_one_unit(released(ledger, self._session)) for ledger in self._ledgers.values()]
+        if told is not None and (told.events not in own or told.threshold not in (None, self._budget.epsilon)):
+            raise RunError("The ledgers do not bear out what the guarantee says of smaller weights.")
 
     def _check_words(self, stored: Guarantee) -> None:
         """Compare the whole text, which only the version that wrote it writes in the same words."""

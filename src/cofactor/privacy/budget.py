@@ -15,6 +15,9 @@ UNITS: tuple[Unit, ...] = ("user", "rating")
 Adjacency = Literal["empty", "replace", "value"]
 ADJACENCIES: tuple[Adjacency, ...] = ("empty", "replace", "value")
 
+Personal = Literal["stretching", "sampling"]
+PERSONAL: tuple[Personal, ...] = ("stretching", "sampling")
+
 LARGEST_DELTA = 0.01
 TOLERANCE = 1e-9
 """Relative, for the rounding of epsilon alone."""
@@ -34,12 +37,17 @@ class Budget:
     adjacency: Adjacency = "empty"
     """Compared with what: "empty", the unit's ratings become nothing while the number of users stays
     public; "replace", they become any others; "value", only their values change: who rated what is public."""
+    personal: Personal | None = None
+    """How units that ask for more privacy get it, if some do: their contributions are shrunk by their weight
+    ("stretching"), or they take part by chance ("sampling"). See `PersonalBudget`."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
         not_negative(epsilon=self.epsilon, delta=self.delta)
         one_of(UNITS, unit=self.unit)
         one_of(ADJACENCIES, adjacency=self.adjacency)
+        if self.personal is not None:
+            one_of(PERSONAL, personal=self.personal)
         if not 1e-6 <= self.epsilon <= LARGEST_EPSILON:
             raise ConfigError(
                 f"epsilon must lie between 1e-6, with which nothing useful can be released, and "
@@ -56,7 +64,8 @@ class Budget:
     def __str__(self) -> str:
         """Write the budget in one line."""
         numbers = f"epsilon {self.epsilon:g}, delta {self.delta:g}"
-        return f'{numbers} for each {self.unit}, adjacency "{self.adjacency}"'
+        own = {None: "", "stretching": " of weight 1", "sampling": ", which takes part by chance"}
+        return f'{numbers} for each {self.unit}{own[self.personal]}, adjacency "{self.adjacency}"'
 
     @property
     def odds(self) -> float:

@@ -24,6 +24,8 @@ class Bound:
     """Whose contribution is bounded."""
     adjacency: Adjacency = "empty"
     """Which neighbours: as in `Budget`."""
+    weighed: bool = False
+    """Whether a unit's own weight multiplies it: a unit of weight w then changes at most w times as much."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)

@@ -2,18 +2,25 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from typing import Any
 
-from cofactor.config import from_table, not_negative, one_of
+from cofactor.config import as_table, from_table, not_negative, one_of
 from cofactor.errors import ConfigError
 from cofactor.privacy import statement
 from cofactor.privacy.budget import ADJACENCIES, TOLERANCE, UNITS, Adjacency, Budget, Unit, odds
 from cofactor.privacy.entries import RENEWED, Period
 from cofactor.privacy.events import Event
 from cofactor.privacy.figures import finite
-from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian, SummedDiscreteGaussian
+from cofactor.privacy.mechanisms import (
+    PoissonBinomial,
+    SampledGaussian,
+    SummedDiscreteGaussian,
+    event_from_table,
+)
+from cofactor.privacy.personal import PersonalPromise, taken_part
+from cofactor.privacy.weights import Weights
 
 EVERYONE = ("everyone who sees what was released",)
 
@@ -64,6 +71,12 @@ class Guarantee:
     """What the Renyi accountant proves, for comparison; None if nothing."""
     secure_noise: bool | None = None
     """Whether nobody can foresee or repeat the noise; None where there was none."""
+    whom: str | None = None
+    """Of whom it speaks, if not of all: "a user of weight 0.3"."""
+    personal: PersonalPromise | None = None
+    """What units of smaller weights are promised; None if all are promised the same."""
+    weights: Weights | None = field(default=None, repr=False, compare=False)
+    """Of users: private, in no file. Only where they are at hand it can be said what one user is promised."""
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "budget_epsilon", "renyi"):
@@ -155,6 +168,65 @@ class Guarantee:
             return None
         return odds(self.epsilon, self.delta)
 
+    def for_user(self, user: Any) -> "Guarantee":
+        """Return what a user is promised: of her ratings, for the least protected one."""
+        if self.personal is None:
+            return self
+        return self.for_weight(self._weight_of(user), whom=f"user {user}")
+
+    def for_group(self, name: str) -> "Guarantee":
+        """Return what everybody in a group is promised at least: its largest weight."""
+        groups = () if self.personal is None else self.personal.groups
+        for group in groups:
+            if group.name == name:
+                return self.for_weight(group.high, whom=f"{name} users")
+        known = ", ".join(group.name for group in groups) or "none"
+        raise ConfigError(f"there is no group {name!r}. Groups are: {known}.")
+
+    def for_weight(self, weight: float, *, whom: str | None = None) -> "Guarantee":
+        """Return what a user of this weight is promised: of her ratings, for the least protected one."""
+        if self.personal is None:
+            raise ConfigError("this guarantee is the same for all: its budget was not personal.")
+        return self._for_rating(weight * self.personal.largest_item, whom or f"a user of weight {weight:g}")
+
+    def for_rating(self, user: Any, item_weight: float) -> "Guarantee":
+        """Return what a user is promised for her rating of an item of this weight."""
+        weight = self._weight_of(user) * item_weight
+        return self._for_rating(weight, f"a rating of user {user} of an item of weight {item_weight:g}")
+
+    def _weight_of(self, user: Any) -> float:
+        if self.weights is None:
+            raise ConfigError(
+                "weights stay with the users, and are in no run folder. Say the weight: for_weight(0.3)."
+            )
+        return float(self.weights.of([user])[0])
+
+    def _for_rating(self, weight: float, whom: str) -> "Guarantee":
+        from cofactor.privacy import accountant
+
+        told, delta, unit, adjacency = self.personal, self.delta, self.unit, self.adjacency
+        if told is None or delta is None or unit is None or adjacency is None:
+            raise ConfigError("nothing is promised, to nobody.")
+        events, chance = told.seen_by(weight)
+
+        def lost(adjacency: Adjacency) -> float:
+            total = accountant.spent(events, delta, unit=unit, adjacency=adjacency)
+            return taken_part(total.epsilon, chance)
+
+        other, epsilon, promised = self.replaced_odds is not None, lost(adjacency), told.epsilon * weight
+        broken = epsilon > promised * (1 + TOLERANCE)
+        return replace(
+            self,
+            epsilon=finite(epsilon),
+            budget_epsilon=promised,
+            why_not=(*self.why_not, *([f"Epsilon is above the {promised:g} that was promised."] * broken)),
+            replaced_odds=odds(lost("replace"), delta) if other else None,
+            renyi=None,
+            whom=whom,
+            personal=None,
+            weights=None,
+        )
+
     def __str__(self) -> str:
         """Say all of it in one paragraph."""
         return statement.paragraph(self)
@@ -166,7 +238,8 @@ class Guarantee:
     def as_json(self) -> dict[str, Any]:
         """Return a table for JSON; `statement` is the paragraph."""
         derived = {"holds": self.holds, "odds": self.odds, "statement": str(self)}
-        return derived | asdict(self)
+        told = None if self.personal is None else as_table(self.personal)
+        return derived | asdict(replace(self, personal=None, weights=None)) | {"personal": told}
 
     @classmethod
     def from_json(cls, table: Mapping[str, Any]) -> "Guarantee":
@@ -175,16 +248,29 @@ class Guarantee:
             raise ConfigError(f"guarantee must be a table, got {table!r}.")
         if "why_not" not in table:
             return cls.nothing(str(table.get("statement", "Nothing is known about privacy.")))
-        known = {field.name for field in fields(cls)} - {"assumptions"}
+        known = {each.name for each in fields(cls)} - {"assumptions", "personal", "weights"}
         given = {name: value for name, value in table.items() if name in known and value is not None}
         listed = table.get("assumptions")
         if not isinstance(listed, list | tuple):
             raise ConfigError(f"guarantee.assumptions must be a list, got {listed!r}.")
         given["assumptions"] = tuple(from_table(Assumption, each, "assumption") for each in listed)
-        read: Guarantee = from_table(cls, given, "guarantee")
+        read: Guarantee = replace(
+            from_table(cls, given, "guarantee"), personal=_personal_from(table.get("personal"))
+        )
         if read.holds != table.get("holds"):
             raise ConfigError("guarantee contradicts itself: it was changed after it was written.")
         return read
+
+
+def _personal_from(table: Any) -> PersonalPromise | None:
+    if table is None:
+        return None
+    if not isinstance(table, Mapping) or not isinstance(table.get("events"), list | tuple):
+        raise ConfigError("guarantee.personal must be a table with events.")
+    events = tuple(event_from_table(each, "guarantee.personal.event") for each in table["events"])
+    rest = {name: value for name, value in table.items() if name != "events"}
+    read: PersonalPromise = from_table(PersonalPromise, rest, "guarantee.personal")
+    return replace(read, events=events)
 
 
 ALWAYS_LEFT_OUT = (

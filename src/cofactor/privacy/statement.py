@@ -67,10 +67,39 @@ def _promise(guarantee: "Guarantee") -> str:
     released = f"{count} by {_joined(guarantee.by)}" if guarantee.by else "nothing was released, which"
     verb = "is" if guarantee.releases < 2 else "are"
     return (
-        f"Against {_joined(guarantee.against)}: {released} {verb} differentially private for each "
-        f'{guarantee.unit} (adjacency "{guarantee.adjacency}"), with epsilon {rounded_up(guarantee.epsilon)}'
-        f"{allowed} and delta {rounded_up(guarantee.delta)}, the probability with which epsilon may fail."
+        f"Against {_joined(guarantee.against)}: {released} {verb} differentially private for "
+        f'{_whom(guarantee)} (adjacency "{guarantee.adjacency}"), with epsilon '
+        f"{rounded_up(guarantee.epsilon)}{allowed} and delta {rounded_up(guarantee.delta)}, the probability "
+        "with which epsilon may fail."
+        f"{_weights(guarantee)}"
     )
+
+
+def _whom(guarantee: "Guarantee") -> str:
+    return f"each {guarantee.unit}" if guarantee.whom is None else guarantee.whom
+
+
+def _weights(guarantee: "Guarantee") -> str:
+    """Say what those who ask for more privacy get."""
+    told = guarantee.personal
+    if told is None:
+        return ""
+    part = "its weight" if guarantee.unit == "user" else "the weights of its user and of its item"
+    how = "shrinks with it" if told.mechanism == "stretching" else "is used only by chance"
+    words = f" That is for weight 1: a {guarantee.unit} is promised epsilon {told.epsilon:g} times {part},"
+    words += f" and what it contributes {how}."
+    if told.groups:
+        words += f" At most, by group of users: {_joined(_by_group(guarantee))}."
+    return words
+
+
+def _by_group(guarantee: "Guarantee") -> list[str]:
+    assert guarantee.personal is not None
+    found = []
+    for group in guarantee.personal.groups:
+        epsilon = guarantee.for_group(group.name).epsilon
+        found.append(f"{group.name} {'nothing proved' if epsilon is None else rounded_up(epsilon)}")
+    return found
 
 
 def _meaning(guarantee: "Guarantee") -> str:

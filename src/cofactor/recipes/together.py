@@ -23,11 +23,12 @@ from cofactor.federation.session import alone_in, begun, tell, terms_of, told_be
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Event
-from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.mechanisms import PoissonBinomial
+from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Schedule
+from cofactor.privacy.weights import Weights
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Random, SecureRandom
 from cofactor.recipes.hosts import (
@@ -39,17 +40,10 @@ from cofactor.recipes.hosts import (
     role_hosts,
     summing_of,
 )
-from cofactor.recipes.sums import without_noise
+from cofactor.recipes.promising import guarantee_of
 from cofactor.recipes.telling import told_rounds
+from cofactor.recipes.weighing import check_weights
 
-_READ_SCALE = (
-    "The scale of the ratings was read off the parties' data. Name it, so that nobody's extreme rating shows "
-    "in it."
-)
-_READ_CATALOGUE = (
-    "The catalogue was read off the devices' ratings: an item that only one of them has rated shows that "
-    "somebody did. Give all devices the same catalogue, with items that nobody has rated, too."
-)
 _SECURE = SecureRandom()
 
 
@@ -70,6 +64,12 @@ class Training:
 def train_together(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
     """Train a federation; what is in the folder already is not done again."""
     _check(recipe, federation, budget)
+    users: Weights | None = None
+    if isinstance(budget, PersonalBudget):
+        users = budget.users if all(party.weights is None for party in federation.parties) else None
+        federation = federation.with_weights(budget.users, budget.items, budget=budget)
+        budget = budget.public
+    check_weights(recipe, federation.weights, budget)
     if getattr(recipe, "public_items", None) is not None:
         federation = federation.with_public_items(recipe.public_items)  # type: ignore[attr-defined]
     elif hasattr(recipe, "public_items") and federation.facts.features and federation.public_items is None:
@@ -77,7 +77,8 @@ def train_together(recipe: Recipe, federation: Federation, budget: Budget | None
     if training.failures.devices and not federation.facts.cohort:
         raise ConfigError("devices drop out by chance in a simulation only: Federation.on_device(ratings).")
     with alone_in(training.folder):
-        return _trained(recipe, federation, budget, training)
+        run = _trained(recipe, federation, budget, training)
+    return replace(run, guarantee=replace(run.guarantee, weights=users))
 
 
 def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
@@ -139,7 +140,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         created=created.isoformat(timespec="seconds"),
         seconds=time.perf_counter() - start,
         events=tuple(events),
-        guarantee=_guarantee(settled, federation, budget, all_released(ledgers, session.name)),
+        guarantee=guarantee_of(settled, federation, budget, all_released(ledgers, session.name)),
         homes=homes,
         together=_together(settled, federation, budget, session, ledgers, coordinator.rounds, tuple(roles)),
     )
@@ -234,48 +235,6 @@ def _finished(hosts: Mapping[str, Host], last: bytes) -> dict[str, Any]:
     with ThreadPoolExecutor(min(max(1, len(hosts)), 64)) as pool:
         futures = {name: pool.submit(host.finish, last) for name, host in hosts.items()}
         return {name: future.result() for name, future in futures.items()}
-
-
-def _guarantee(
-    recipe: Recipe, federation: Federation, budget: Budget | None, events: list[Event]
-) -> Guarantee:
-    facts = federation.facts
-    if budget is None:
-        without = without_noise(aggregate_of(recipe), facts.summed)
-        return Guarantee.nothing(getattr(recipe, "not_private", without))
-    promise = recipe.promise(facts, budget)
-    units = facts.user_count if budget.unit == "user" else facts.rating_count
-    found = Guarantee.of(
-        events,
-        budget,
-        against=promise.against,
-        covers=promise.covers,
-        does_not_cover=promise.does_not_cover,
-        assumptions=promise.assumptions,
-        shared_units=shared_units(facts.split, budget.unit),
-        units=units,
-    )
-    return replace(
-        found,
-        why_not=(*found.why_not, *promise.why_not),
-        warnings=(*found.warnings, *promise.warnings, *_doubts(federation)),
-    )
-
-
-def _doubts(federation: Federation) -> list[str]:
-    """Say what in the data may contradict what the guarantee takes for granted."""
-    found, twice = [], federation.at_two_parties()
-    if not (federation.scale_stated or federation.simulated):
-        found.append(_READ_SCALE)
-    if federation.kind == "on-device" and not federation.simulated:
-        found.append(_READ_CATALOGUE)
-    if twice:
-        found.append(
-            f"{twice:,} user ids occur at more than one party. They are taken to be different people; if "
-            "they are not, those users lose what all their parties release; and a sum whose noise parties "
-            "share changes by as many bounds as a user has parties."
-        )
-    return found
 
 
 def _together(

@@ -1,0 +1,77 @@
+"""One numbering of what parties share, and one list of what they do not."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cofactor.data.grouping import Index
+from cofactor.data.ids import Ids
+from cofactor.data.numbering import number
+from cofactor.data.ratings import Ratings
+from cofactor.errors import ConfigError, DataError
+from cofactor.federation.door import COORDINATOR, SUM
+from cofactor.federation.party import Party
+
+
+def aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
+    """Give all parties one numbering of the side that they share."""
+    if not parties or not all(isinstance(party, Party) for party in parties):
+        raise ConfigError("a federation needs at least one Party. Make one with Party.from_csv(file).")
+    names = [party.name for party in parties]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"two parties are called {twice!r}. Give each a name of its own.")
+    taken = next((name for name in names if name in (COORDINATOR, SUM)), None)
+    if taken is not None:
+        raise ConfigError(f"no party can be called {taken!r}: files and reports use the word otherwise.")
+    files = [party.file.resolve() for party in parties if party.file is not None]
+    if len(set(files)) < len(files):
+        raise ConfigError("two parties have the same file, and so the same ledger. Give each its own file.")
+    # Files of devices without ratings may be alike: that must not show.
+    prints = [party.fingerprint for party in parties if party.fingerprint and len(party.ratings)]
+    if len(set(prints)) < len(prints):
+        raise DataError("two parties have the same ratings, byte for byte. Give each its own data.")
+    lists = [getattr(party.ratings, f"{side}_ids") for party in parties]
+    if all(len(ids) == len(lists[0]) and np.array_equal(ids, lists[0]) for ids in lists[1:]):
+        return tuple(parties)
+    kinds = {ids.dtype.kind for ids in lists if len(ids)}
+    if len(kinds) > 1:
+        text = ", ".join(p.name for p, ids in zip(parties, lists, strict=True) if ids.dtype.kind == "U")
+        raise DataError(
+            f"{text}: {side} ids are text, and other parties' are numbers. Bring them to one form."
+        )
+    shared, places = number(*lists)
+    if len(shared) == len(places):
+        other = "horizontal" if side == "user" else "vertical"
+        raise DataError(f"the parties have no {side} in common. Did you mean a {other} federation?")
+    ends = np.cumsum([len(ids) for ids in lists])
+    return tuple(
+        _renumbered(party, shared, rows, side)
+        for party, rows in zip(parties, np.split(places, ends[:-1]), strict=True)
+    )
+
+
+def _renumbered(party: Party, shared: Ids, places: Index, side: str) -> Party:
+    old, by_user = party.ratings, side == "user"
+    if not by_user and party.features is not None:
+        raise DataError("give item features when the catalogue is shared: Federation.with_public_items.")
+    ratings = Ratings.from_rows(
+        places[old.users] if by_user else old.users,
+        old.items if by_user else places[old.items],
+        old.values,
+        times=old.times,
+        user_ids=shared if by_user else old.user_ids,
+        item_ids=old.item_ids if by_user else shared,
+        scale=old.scale,
+    )
+    return party.with_ratings(ratings)
+
+
+def joined(parts: Sequence[tuple[str, Ids]]) -> Ids:
+    """Put ids one behind the other; where two parties use the same one, all are named after their party."""
+    together = (
+        np.concatenate([ids for _, ids in parts]) if len({ids.dtype.kind for _, ids in parts}) == 1 else None
+    )
+    if together is not None and len(np.unique(together)) == len(together):
+        return together
+    return np.array([f"{name}/{each}" for name, ids in parts for each in ids.tolist()])

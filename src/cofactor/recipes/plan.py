@@ -11,11 +11,15 @@ from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Scale
 from cofactor.errors import ConfigError
 from cofactor.federation.halves import Facts, Split, splits_of
+from cofactor.federation.weights import PublicWeights
 from cofactor.privacy.budget import Budget
+from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.plan import Plan
 from cofactor.privacy.plan import plan as plan_schedule
 from cofactor.privacy.schedule import Schedule
+from cofactor.privacy.weights import Weights
 from cofactor.recipes.sums import own_share
+from cofactor.recipes.weighing import check_weights
 
 _SCALE = Scale(1, 5)
 
@@ -41,7 +45,7 @@ def plan(
     each item, or `public_items` which they are.
     """
     if isinstance(recipe, Schedule):
-        return plan_schedule(recipe, budget, keep_noise=keep_noise)
+        return plan_schedule(recipe, _public(budget), keep_noise=keep_noise)
     if not hasattr(recipe, "participant"):
         raise ConfigError(f"plan takes a recipe, such as SecureALS(), or a Schedule, got {recipe!r}.")
     if users is None or items is None or ratings is None:
@@ -52,7 +56,21 @@ def plan(
         public_items = getattr(recipe, "public_items", None)
     if public_items is not None:
         facts = replace(facts, features=len(public_items.names), public_items=public_items)
-    return _planned(recipe.settled(facts, budget), facts, budget, keep_noise=keep_noise)
+    facts, terms = _weighed(facts, budget), _public(budget)
+    check_weights(recipe, facts.weights, terms)
+    return _planned(recipe.settled(facts, terms), facts, terms, keep_noise=keep_noise)
+
+
+def _public(budget: Budget) -> Budget:
+    return budget.public if isinstance(budget, PersonalBudget) else budget
+
+
+def _weighed(facts: Facts, budget: Budget) -> Facts:
+    """Add what is public of weights; items are not named yet, and all have about the mean weight."""
+    if not isinstance(budget, PersonalBudget):
+        return facts
+    items = Weights.equal(budget.items.expected)
+    return replace(facts, weights=PublicWeights.of(budget.users, items, facts.catalogue, budget))
 
 
 def split_for(recipe: Any, parties: int) -> Split:

@@ -14,6 +14,7 @@ from cofactor.federation.door import COORDINATOR, OVERFLOW, Door, RoundLost, Sum
 from cofactor.privacy.bounding import Bounded, coordinates, vector
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.laws import PolyaLaw, SkellamLaw
 from cofactor.privacy.layers import Layers
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, PoissonBinomial, Skellam
@@ -79,7 +80,9 @@ def test_share_has_its_part_of_the_variance_and_is_charged_in_whole() -> None:
     assert float((noisy - 5).var()) == pytest.approx(40.0**2 / 2, rel=0.06)
     passed = way.passed(noisy)
     assert passed.protection == "a share of noise"
-    assert passed.summand == Summand(array=0, largest=7, noise=5 * 40.0**2, variance=40.0**2)
+    assert passed.summand == Summand(
+        array=0, largest=7, noise=SkellamLaw(variance=5 * 40.0**2), layered=SkellamLaw(variance=40.0**2)
+    )
     (entry,) = ledger.entries
     told = entry.event
     assert told is not None
@@ -116,7 +119,9 @@ def test_party_with_a_budget_of_its_own_adds_all_its_noise() -> None:
     noisy = shared(way, count=40_000)
     assert float(noisy.var()) == pytest.approx(40.0**2, rel=0.06)
     assert way.passed(noisy).protection == "noise"
-    assert way.passed(noisy).summand == Summand(array=0, largest=7, noise=5 * 1.5 * 40.0**2)
+    assert way.passed(noisy).summand == Summand(
+        array=0, largest=7, noise=SkellamLaw(variance=5 * 1.5 * 40.0**2)
+    )
     assert len(ledger.entries) == 1
 
 
@@ -164,7 +169,7 @@ def test_coins_of_a_device_are_charged_as_those_of_the_whole_sum() -> None:
     passed = way.passed(heads)
     assert passed.protection == "a share of noise"
     # Nothing lies in layers, and no sum is larger than the coins of all parties.
-    assert passed.summand == Summand(array=1, largest=15, noise=0.0, variance=0.0)
+    assert passed.summand == Summand(array=1, largest=15)
     (entry,) = ledger.entries
     told = entry.event
     assert told is not None
@@ -194,14 +199,14 @@ def test_cohort_tosses_the_coins_of_every_device_that_is_left(monkeypatch: pytes
     # Of 20,000 draws: the mean is off by 0.016 and the variance by 1%; both limits are seven of these.
     assert heads.mean() == pytest.approx(mean, abs=0.11)
     assert heads.var() == pytest.approx(variance, rel=0.07)
-    assert way.passed(heads).summand == Summand(array=0, largest=30, noise=0.0)
+    assert way.passed(heads).summand == Summand(array=0, largest=30)
 
 
 def test_cohort_may_ask_some_of_its_devices_if_it_says_among_how_many_they_sum() -> None:
     ledger, some = begun(ROOM), Layers(parties=4, fewest=3)
     way = door(ledger, layers=Layers(parties=100, fewest=60), cohort=True)
     heads = tossed(way, np.zeros((3, 5)), devices=3, layers=some)
-    assert way.passed(heads).summand == Summand(array=0, largest=12, noise=0.0)
+    assert way.passed(heads).summand == Summand(array=0, largest=12)
     with pytest.raises(Refused, match="as few as 2 honest ones"):
         tossed(way, np.zeros((3, 5)), replace(BENT, participants=3), devices=3, layers=some)
     with pytest.raises(TooFew, match="2 devices are left, and 3 must be"):
@@ -250,7 +255,7 @@ def test_coins_are_bent_alike_at_all_parties() -> None:
 @pytest.mark.parametrize("noise", [NOISE, DiscreteGaussian(), Laplace(), BENT])
 def test_only_noise_that_adds_up_to_itself_has_shares(noise: Any) -> None:
     ledger = begun()
-    with pytest.raises(RunError, match=f"noise of {type(noise).__name__} has no shares here. Use Skellam"):
+    with pytest.raises(RunError, match=f"noise of {type(noise).__name__} has no shares. Use Skellam"):
         door(ledger, layers=LAYERS).share(
             noise, Bounded(value=np.zeros(3), bound=WHOLE), what="sums", largest_sum=1
         )

@@ -50,7 +50,8 @@ FORM = '["OffInAll",[["hundredths",0,[5]]],32]'
 
 def part(party: str, round: int, /, **changes: Any) -> bytes:
     """Return a party's answer to a sum that is simulated."""
-    usual: dict[str, Any] = {"form": FORM, "variances": np.zeros(1), "values": np.full(5, 800, np.int64)}
+    usual: dict[str, Any] = {"form": FORM, "values": np.full(5, 800, np.int64)}
+    usual |= {"variances": np.zeros(1), "scales": np.zeros(1)}
     body = SumPart(**usual | {"secrets": np.zeros((0, 32), np.uint8)} | changes)
     return reply(party, round, body=body, protection="a share of noise, SIMULATION")
 

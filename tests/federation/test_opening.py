@@ -270,7 +270,9 @@ def test_party_whose_upload_makes_no_sense_counts_as_dropped_out() -> None:
     def nonsense(data: bytes) -> bytes:
         letter = Letter.from_bytes(handle(data), SUM_MESSAGES)
         assert isinstance(letter.body, SumBegun)
-        body = SumBegun(form=letter.body.form, variances=np.zeros(1), data=letter.body.data[:-1])
+        body = SumBegun(
+            form=letter.body.form, variances=np.zeros(1), scales=np.zeros(1), data=letter.body.data[:-1]
+        )
         return Letter(session="s", round=1, sender="east", body=body, protection=letter.protection).to_bytes()
 
     played.hosts["east"].handle = nonsense  # type: ignore[method-assign]

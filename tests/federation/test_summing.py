@@ -33,6 +33,7 @@ from cofactor.federation.verify import verify
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound
 from cofactor.privacy.guarantee import Guarantee
+from cofactor.privacy.laws import SkellamLaw
 from cofactor.privacy.layers import Layers
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.mechanisms import Skellam
@@ -275,7 +276,8 @@ def test_numbers_are_as_wide_as_the_largest_sum_with_its_noise() -> None:
 
 
 def test_room_for_noise_is_counted_only_where_there_is_noise() -> None:
-    quiet, noisy = Summand(array=0, largest=100, noise=0.0), Summand(array=0, largest=100, noise=400.0)
+    quiet = Summand(array=0, largest=100)
+    noisy = replace(quiet, noise=SkellamLaw(variance=400.0))
     assert summing._largest(quiet, 5) == 100
     assert 100 + 7 * 20 < summing._largest(noisy, 5) < 100 + 12 * 20
 

@@ -89,7 +89,8 @@ def test_sum_of_an_unknown_kind_is_refused(kind: str) -> None:
 
 
 def part(**changes: Any) -> SumPart:
-    usual = {"form": form(), "variances": np.zeros(1), "values": np.zeros(5, np.int64)}
+    usual = {"form": form(), "values": np.zeros(5, np.int64)}
+    usual |= {"variances": np.zeros(1), "scales": np.zeros(1)}
     return SumPart(**{"secrets": np.zeros((0, 32), np.uint8)} | usual | changes)
 
 

@@ -17,6 +17,7 @@ from cofactor.errors import ConfigError, DataError
 from cofactor.privacy import fixed_point, noise
 from cofactor.privacy.events import Bound
 from cofactor.privacy.fixed_point import FixedPoint, add_rounded, largest_sum, rounded_by_chance
+from cofactor.privacy.laws import PolyaLaw, SkellamLaw
 from cofactor.privacy.mechanisms import Gaussian, Skellam
 from cofactor.privacy.neighbours import Datasets, Neighbours, Units
 from cofactor.privacy.sensitivity import assert_bounded
@@ -243,7 +244,7 @@ def test_noise_exceeds_the_largest_sum_with_no_more_than_the_stated_chance(
     variance: float, failure: float
 ) -> None:
     coordinates = 50
-    reach = largest_sum(3, 7, variance, coordinates, failure=failure) - 21
+    reach = largest_sum(3, 7, SkellamLaw(variance=variance), coordinates, failure=failure) - 21
     if variance <= 1e4:
         beyond = 2 * coordinates * stats.skellam(variance / 2, variance / 2).sf(reach)
     else:
@@ -258,7 +259,7 @@ def test_noise_exceeds_the_largest_sum_with_no_more_than_the_stated_chance(
 
 def test_sums_with_noise_stay_below_the_largest_sum() -> None:
     parties, most, variance = 5, 30, 100.0
-    largest = largest_sum(parties, most, variance, 20, failure=1e-2)
+    largest = largest_sum(parties, most, SkellamLaw(variance=variance), 20, failure=1e-2)
     sums = parties * most + noise.skellam((20_000, 20), variance, SECURE)
     often = np.mean(np.abs(sums).max(axis=1) > largest)
     assert often <= 1e-2
@@ -267,7 +268,8 @@ def test_sums_with_noise_stay_below_the_largest_sum() -> None:
 
 
 def test_parties_and_their_largest_numbers_count_in_full() -> None:
-    assert largest_sum(4, 10, 9.0, 2) - largest_sum(1, 10, 9.0, 2) == 30
+    law = SkellamLaw(variance=9.0)
+    assert largest_sum(4, 10, law, 2) - largest_sum(1, 10, law, 2) == 30
 
 
 # Tables of users.
@@ -292,10 +294,10 @@ def rated(chance: np.random.Generator, places: int, width: int) -> Rated:
     return own.astype(np.int64), chance.normal(size=(len(own), width)) * chance.choice([0.0, 0.2, 1.0, 1e9])
 
 
-def added(users: Sequence[Rated], words: Any, limit: float, step: float, most: float, shape: Any) -> Any:
+def added(users: Sequence[Rated], words: Any, limits: Any, step: float, most: Any, shape: Any) -> Any:
     """Do what `add_rounded` does, in plain numpy and Python's own whole numbers."""
     total, at = np.zeros(shape, object), 0
-    for places, rows in users:
+    for (places, rows), limit, room in zip(users, limits, most, strict=True):
         own = np.zeros(shape)
         np.add.at(own, places, rows)
         first = list(dict.fromkeys(places.tolist()))
@@ -304,8 +306,8 @@ def added(users: Sequence[Rated], words: Any, limit: float, step: float, most: f
         below = np.floor(exact)
         whole = below + (words[at : at + len(first)] < (exact - below) * 2.0**32)
         squares = sum(int(x) ** 2 for x in whole.flat)
-        if squares > most**2:
-            whole = np.trunc(whole * (most * (1 - 1e-6) / math.sqrt(squares)))
+        if squares > room:
+            whole = np.trunc(whole * (math.sqrt(room / squares) * (1 - 1e-6)))
         for place, numbers in zip(first, whole, strict=True):
             total[place] += numbers.astype(int)
         at += len(places)
@@ -319,9 +321,10 @@ def test_a_table_is_what_plain_numpy_makes_of_it(steps: float, places: int, widt
         users = [rated(chance, places, width) for _ in range(6)]
         rows, ptr, where = placed(users)
         words = chance.integers(0, 2**32, rows.shape, dtype=np.uint32)
-        total, most = np.zeros((places, width), np.int64), 1.2 * steps
-        add_rounded(rows, np.array(ptr), where, words, LIMIT, LIMIT / steps, most, total)
-        expected = added(users, words, LIMIT, LIMIT / steps, most, (places, width))
+        weights = chance.choice([0.0, 0.1, 0.7, 1.0], size=len(users))
+        total, most = np.zeros((places, width), np.int64), (weights * 1.2 * steps) ** 2
+        add_rounded(rows, np.array(ptr), where, words, weights * LIMIT, LIMIT / steps, most, total)
+        expected = added(users, words, weights * LIMIT, LIMIT / steps, most, (places, width))
         np.testing.assert_array_equal(total, expected)
 
 
@@ -456,9 +459,12 @@ def test_tables_that_make_no_sense_are_refused(change: dict[str, Any], message: 
             lambda: FixedPoint.fitting(limit=1.0, dimension=3, noise_multiplier=5000.0),
             "noise of 5,000 times the limit.*Use a larger budget",
         ),
-        (lambda: largest_sum(0, 1, 1.0, 1), "parties must be at least 1"),
-        (lambda: largest_sum(1, 1, 0.0, 1), "variance must be greater than 0"),
-        (lambda: largest_sum(1, 1, 1.0, 1, failure=0.0), "failure must lie between 0 and 1"),
+        (lambda: largest_sum(0, 1, SkellamLaw(variance=1.0), 1), "parties must be at least 1"),
+        (lambda: largest_sum(1, 1, SkellamLaw(variance=0.0), 1), "variance must be greater than 0"),
+        (
+            lambda: largest_sum(1, 1, SkellamLaw(variance=1.0), 1, failure=0.0),
+            "failure must lie between 0 and 1",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(ask: Callable[[], object], message: str) -> None:

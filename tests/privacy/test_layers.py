@@ -16,7 +16,9 @@ from scipy import stats
 
 from cofactor.errors import ConfigError, Refused
 from cofactor.privacy import noise, tables
+from cofactor.privacy.laws import AnyLaw, PolyaLaw, SkellamLaw
 from cofactor.privacy.layers import Layers, draw
+from cofactor.randomness import SecureRandom
 
 SIGMAS = 5.8
 """Standard errors that pass: a normal number is beyond with probability 7e-9."""
@@ -101,7 +103,8 @@ def test_what_is_taken_off_is_bit_by_bit_what_was_added(survivors: int) -> None:
     layers, shape, target = Layers(parties=20, fewest=14, colluding=2), (40, 7), 900.0
     keys, kept = keys_of(layers), layers.kept(survivors)
     left = layers.added(shape, target, keys) - layers.excess(shape, target, survivors, keys[kept:])
-    stays = [draw(shape, v, key) for v, key in zip(layers.variances(target), keys[:kept], strict=False)]
+    variances = layers.variances(target).tolist()[:kept]
+    stays = [draw(shape, SkellamLaw(variance=v), key) for v, key in zip(variances, keys, strict=False)]
     assert np.array_equal(left, np.sum(stays, axis=0))
 
 
@@ -115,7 +118,7 @@ def test_a_wrong_key_takes_nothing_off() -> None:
 @pytest.mark.parametrize("variance", [1e-6, 0.3, 40.0, 1e6])
 def test_a_layer_follows_its_law(variance: float) -> None:
     count = 1 << 20
-    drawn = draw(count, variance, secrets.token_bytes(32))
+    drawn = draw(count, SkellamLaw(variance=variance), secrets.token_bytes(32))
     error = math.sqrt((2 + 1 / variance) / count)
     if variance > 1e-3:
         assert abs(drawn.mean()) < SIGMAS * math.sqrt(variance / count)
@@ -130,15 +133,12 @@ def test_arrays_layers_and_keys_have_noise_of_their_own() -> None:
     key, count = secrets.token_bytes(32), 100_000
     raw = noise.skellam_of_key(count, 50.0, key)
     image = noise.skellam_of_key(count, 50.0, hashlib.sha256(key).digest())
-    drawn = [draw(count, 50.0, key, array=array) for array in range(3)]
-    other = draw(count, 50.0, secrets.token_bytes(32))
+    law = SkellamLaw(variance=50.0)
+    drawn = [draw(count, law, key, array=array) for array in range(3)]
+    other = draw(count, law, secrets.token_bytes(32))
     table = np.corrcoef([raw, image, *drawn, other])
     assert np.abs(table - np.eye(6)).max() < SIGMAS / math.sqrt(count)
-    assert np.array_equal(drawn[1], draw(count, 50.0, key, array=1))
-
-
-def test_a_layer_of_no_variance_is_none() -> None:
-    assert not draw((3, 2), 0.0, secrets.token_bytes(32)).any()
+    assert np.array_equal(drawn[1], draw(count, law, key, array=1))
 
 
 # The noise that really stays, over thousands of rounds.
@@ -208,8 +208,8 @@ class OneLayerTooFew(Layers):
 
 
 class NobodyColludes(Layers):
-    def _share(self, target: float, survivors: int) -> Fraction:
-        return Fraction(target) / survivors
+    def _stays(self, survivors: int) -> Fraction:
+        return Fraction(1, survivors)
 
 
 class NothingIsRemoved(Layers):
@@ -236,6 +236,89 @@ def test_a_cohort_drawn_at_once_has_the_noise_of_its_devices() -> None:
     assert drawn.var() / one_by_one.var() == pytest.approx(1, abs=SIGMAS * error)
     honest = layers.together(survivors - layers.colluding, survivors, target)
     assert target <= honest <= 1.02 * target
+
+
+# Noise of other laws.
+
+
+@given(settings, st.data())
+def test_parts_of_the_honest_survivors_make_up_the_whole_exactly(
+    setting: tuple[int, float, float, float], data: st.DataObject
+) -> None:
+    layers = layers_of(*setting)
+    survivors = data.draw(st.integers(layers.fewest, layers.parties))
+    honest = survivors - layers.colluding
+    of_one = sum(layers.parts[: layers.kept(survivors)])
+    assert layers.part(survivors) == of_one
+    assert layers.part(survivors, devices=honest) == honest * of_one
+    assert 1 <= honest * of_one <= Fraction(layers.ratio)
+    assert sum(layers.parts) * (layers.fewest - layers.colluding) == 1
+    whole = PolyaLaw(scale=3.0)
+    assert sum(whole.part(part).shape for part in layers.parts) == layers.part(layers.fewest)
+
+
+LAPLACE = PolyaLaw(scale=12.0)
+
+
+@pytest.mark.parametrize("survivors", [20, 17, 14])
+def test_layers_of_laplace_noise_are_taken_off_bit_by_bit(survivors: int) -> None:
+    layers, shape = Layers(parties=20, fewest=14, colluding=2), (40, 7)
+    keys, kept = keys_of(layers), layers.kept(survivors)
+    left = layers.added(shape, LAPLACE, keys, array=3)
+    left -= layers.excess(shape, LAPLACE, survivors, keys[kept:], array=3)
+    parts = zip(layers.parts[:kept], keys, strict=False)
+    stays = [draw(shape, LAPLACE.part(part), key, array=3) for part, key in parts]
+    assert np.array_equal(left, np.sum(stays, axis=0))
+    assert not np.array_equal(layers.added(shape, LAPLACE, keys), layers.added(shape, LAPLACE, keys, array=1))
+
+
+def laplace_left(layers: Layers, survivors: int, count: int, law: AnyLaw = LAPLACE) -> NDArray[np.int64]:
+    """Return the noise that stays of the honest survivors, who are those that may be the fewest."""
+    total = np.zeros(count, np.int64)
+    for _ in range(survivors - layers.colluding):
+        keys = keys_of(layers)
+        total += layers.added(count, law, keys)
+        total -= layers.excess(count, law, survivors, keys[layers.kept(survivors) :])
+    return total
+
+
+def assert_fits(drawn: NDArray[np.int64], law: PolyaLaw) -> None:
+    """Compare with the difference of two negative binomial numbers by chi-square; rare values count as one."""
+    size = 1 << 14
+    one = stats.nbinom(float(law.shape), -np.expm1(-1 / law.scale)).pmf(np.arange(size // 2))
+    pmf = np.fft.ifft(np.abs(np.fft.fft(one, size)) ** 2).real
+    most = int(np.flatnonzero(pmf[: size // 2] * drawn.size >= 20).max())
+    expected = pmf[np.abs(np.arange(-most, most + 1))] * drawn.size
+    seen = np.bincount(np.clip(drawn, -most - 1, most + 1) + most + 1, minlength=2 * most + 3)
+    expected = np.concatenate([[(drawn.size - expected.sum()) / 2], expected, [0.0]])
+    expected[-1] = expected[0]
+    statistic = ((seen - expected) ** 2 / expected).sum()
+    assert stats.chi2.sf(statistic, len(seen) - 1) > 1e-8
+
+
+@pytest.mark.parametrize("scale", [0.7, 12.0, 60.0])
+@pytest.mark.parametrize("survivors", [10, 8, 7])
+def test_laplace_noise_of_the_honest_survivors_is_that_of_one_release(survivors: int, scale: float) -> None:
+    # Each of these numbers is in the grid, so that what stays is not more than that either.
+    layers, law = Layers(parties=10, fewest=7, colluding=2), PolyaLaw(scale=scale)
+    drawn = laplace_left(layers, survivors, 100_000, law)
+    assert_fits(drawn, law)
+    assert_fits(noise.discrete_laplace(100_000, scale, SecureRandom()), law)
+
+
+def test_laplace_noise_between_numbers_of_the_grid_is_a_little_more() -> None:
+    layers = Layers(parties=201, fewest=150, colluding=1)
+    assert layers.part(200, devices=199) == Fraction(199, 196)
+    law = LAPLACE.part(Fraction(199, 196))
+    assert_fits(laplace_left(layers, 200, 4_000), law)
+    assert_fits(law.drawn(100_000, SecureRandom()), law)
+
+
+@pytest.mark.parametrize("flaw", [OneLayerTooFew, NobodyColludes, NothingIsRemoved])
+def test_a_flaw_in_the_layers_of_laplace_noise_is_noticed(flaw: type[Layers]) -> None:
+    wrong = flaw(parties=10, fewest=7, colluding=2)
+    with pytest.raises(AssertionError):
+        assert_fits(laplace_left(wrong, 8, 100_000), LAPLACE)
 
 
 # Mistakes.
@@ -278,6 +361,7 @@ def test_layers_that_make_no_sense_are_refused(changes: dict[str, Any], message:
         (lambda layers: layers.added(3, 1.0, []), "4 layers need a key each, got 0"),
         (lambda layers: layers.added(3, 1.0, [b"short"] * 4), "must be 32 bytes"),
         (lambda layers: layers.added(3, 4e11, [bytes(32)] * 4), "Use a coarser grid"),
+        (lambda layers: layers.added(3, PolyaLaw(scale=2.0**15), [bytes(32)] * 4), "Use a coarser grid"),
     ],
 )
 def test_questions_that_make_no_sense_are_refused(ask: Any, message: str) -> None:

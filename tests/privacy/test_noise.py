@@ -79,12 +79,24 @@ def test_logarithms_keep_their_digits_at_both_ends() -> None:
     assert noise._minus_logarithm(words) == pytest.approx(exact, rel=1e-15)
 
 
-def test_published_shares_add_up_to_laplace_noise_but_are_known_once_the_common_part_is() -> None:
-    common = noise.exponential(MANY, SECURE)
-    shares = [noise.published_laplace_share(common, 2.0, 4, SECURE) for _ in range(4)]
-    assert stats.kstest(np.sum(shares, axis=0), stats.laplace(scale=2).cdf).pvalue > ODDS
-    known = np.sum(shares, axis=0) / (2 * np.sqrt(2 * common))
+@pytest.mark.parametrize("parties", [1, 2, 3, 10, 1000])
+@pytest.mark.parametrize("scale", [0.1, 2.0])
+def test_published_shares_add_up_to_laplace_noise_but_are_known_once_the_common_part_is(
+    scale: float, parties: int
+) -> None:
+    count = min(MANY // 4, 10**7 // parties)
+    common, total = noise.exponential(count, SECURE), np.zeros(count)
+    for _ in range(parties):
+        total += noise.published_laplace_share(common, scale, parties, SECURE)
+    assert stats.kstest(total, stats.laplace(scale=scale).cdf).pvalue > ODDS
+    known = total / (scale * np.sqrt(2 * common))
     assert stats.kstest(known, stats.norm().cdf).pvalue > ODDS
+
+
+def test_published_share_without_the_root_would_be_noticed() -> None:
+    common = noise.exponential(MANY, SECURE)
+    literal = 2.0 * np.sqrt(2) * common * noise.gaussian(MANY, 1.0, SECURE)
+    assert stats.kstest(literal, stats.laplace(scale=2).cdf).pvalue < ODDS
 
 
 @given(
@@ -191,20 +203,76 @@ def test_a_key_has_32_bytes(key: Any) -> None:
         noise.skellam_of_key(3, 1.0, key)
 
 
-@pytest.mark.parametrize(("scale", "parties"), [(0.5, 2), (3.0, 5), (3.0, 1)])
+@pytest.mark.parametrize("parties", [1, 2, 3, 10, 1000])
+@pytest.mark.parametrize("scale", [0.5, 3.0, 40.0])
 def test_polya_shares_add_up_to_a_discrete_laplace_number(scale: float, parties: int) -> None:
-    shares = [noise.polya_share(MANY, scale, parties, SECURE) for _ in range(parties)]
-    total = np.sum(shares, axis=0)
+    count = min(MANY // 4, 10**7 // parties)
+    first, second, total = (np.zeros(count, np.int64) for _ in range(3))
+    for _ in range(parties):
+        first, second = noise.polya_share(count, scale, parties, SECURE), first
+        total += first
     assert_law(total, stats.dlaplace(1 / scale).pmf)
     deviation = stats.dlaplace(1 / scale).std()
     assert_mean(total, 0, deviation)
-    assert_mean(shares[0], 0, deviation / math.sqrt(parties))
-    if parties > 1:
-        assert_uncorrelated(shares[0], shares[1])
+    if 1 < parties < 1000:
+        assert_uncorrelated(first, second)
+        assert_uncorrelated(first[1:], first[:-1])
+
+
+@pytest.mark.parametrize("scale", [0.5, 100.0, 2048.0])
+@pytest.mark.parametrize("part", [Fraction(1, 50), Fraction(7, 10), Fraction(1), Fraction(12, 5)])
+def test_parts_of_discrete_laplace_noise_have_their_part_of_the_variance(
+    scale: float, part: Fraction
+) -> None:
+    drawn = noise.polya(MANY, scale, part, SECURE)
+    variance = float(part) * stats.dlaplace(1 / scale).var()
+    assert_mean(drawn, 0, math.sqrt(variance))
+    # The fourth moment: of a Laplace law, shared out by cumulants, at most 6 / part + 1 / variance above 3.
+    spread = math.sqrt(2 + 6 / float(part) + 1 / variance)
+    assert abs(drawn.var() / variance - 1) < DEVIATIONS * spread / math.sqrt(MANY)
+
+
+def test_more_than_all_of_the_noise_is_all_of_it_and_more() -> None:
+    drawn = noise.polya(MANY, 3.0, Fraction(5, 2), SECURE)
+    one = stats.nbinom(2.5, -np.expm1(-1 / 3)).pmf(np.arange(4096))
+    pmf = np.fft.ifft(np.abs(np.fft.fft(one, 8192)) ** 2).real
+    assert_law(drawn, lambda k: pmf[np.abs(k)])
+
+
+def test_parts_of_a_key_are_the_same_again_and_of_their_own() -> None:
+    key = secrets.token_bytes(32)
+    drawn = noise.polya_of_key((4, 50_000), 9.0, Fraction(5, 4), key)
+    assert np.array_equal(drawn, noise.polya_of_key((4, 50_000), 9.0, Fraction(5, 4), key))
+    # What is drawn for a whole and for the rest, and on either side of where a block of jumps ends.
+    whole = noise.polya_of_key(200_000, 9.0, Fraction(1), key)
+    rest = drawn.reshape(-1) - whole
+    assert_uncorrelated(whole, rest)
+    assert_uncorrelated(rest[: 2**16], rest[2**16 : 2**17])
+    assert_uncorrelated(rest, noise.polya_of_key(200_000, 9.0, Fraction(1, 4), secrets.token_bytes(32)))
+    # Both sides of a federation must draw the same, on any machine and in any version.
+    assert noise.polya_of_key(8, 20.0, Fraction(4, 3), bytes(range(32))).tolist() == [
+        16,
+        -25,
+        3,
+        -52,
+        4,
+        -2,
+        -2,
+        -53,
+    ]
+    for bad in (b"", bytes(31)):
+        with pytest.raises(ConfigError, match="must be 32 bytes"):
+            noise.polya_of_key(3, 1.0, Fraction(1), bad)
+
+
+@pytest.mark.parametrize("part", [Fraction(0), Fraction(-1, 2), Fraction(2**16 + 1)])
+def test_parts_that_cannot_be_drawn_are_refused(part: Fraction) -> None:
+    with pytest.raises(ConfigError, match="cannot be drawn"):
+        noise.polya(3, 1.0, part, SECURE)
 
 
 def test_one_share_too_few_is_noticed() -> None:
-    total = np.sum([noise.polya_share(MANY, 3.0, 50, SECURE) for _ in range(49)], axis=0)
+    total = np.sum([noise.polya_share(MANY // 4, 3.0, 20, SECURE) for _ in range(19)], axis=0)
     with pytest.raises(AssertionError):
         assert_law(total, stats.dlaplace(1 / 3).pmf)
 

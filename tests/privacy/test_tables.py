@@ -1,11 +1,16 @@
+import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
+from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
 
 from cofactor.errors import ConfigError
 from cofactor.privacy import tables
@@ -30,12 +35,17 @@ def skellam(variance: float) -> Weight:
     return lambda k: mpmath.besseli(abs(k), mpmath.mpf(variance))
 
 
-def polya(scale: float, parties: int) -> Weight:
+def polya_count(scale: float, shape: Fraction) -> Weight:
     def weight(k: int) -> mpmath.mpf:
-        below = mpmath.rf(mpmath.mpf(1) / parties, k) / mpmath.factorial(k) if k >= 0 else mpmath.mpf(0)
-        return below * mpmath.exp(-k / mpmath.mpf(scale))
+        share = mpmath.mpf(shape.numerator) / shape.denominator
+        mean = -2 * share * mpmath.log(-mpmath.expm1(-1 / mpmath.mpf(scale)))
+        return mean**k / mpmath.factorial(k) if k >= 0 else mpmath.mpf(0)
 
     return weight
+
+
+def polya_jump(scale: float) -> Weight:
+    return lambda k: mpmath.exp(-abs(k) / mpmath.mpf(scale)) / abs(k) if k else mpmath.mpf(0)
 
 
 LAWS = [
@@ -49,9 +59,13 @@ LAWS = [
     (tables.skellam(0.01), skellam(0.01)),
     (tables.skellam(1.3), skellam(1.3)),
     (tables.skellam(60.0), skellam(60.0)),
-    (tables.polya(0.4, 3), polya(0.4, 3)),
-    (tables.polya(6.0, 1), polya(6.0, 1)),
-    (tables.polya(6.0, 100), polya(6.0, 100)),
+    (tables.polya_jump(0.05), polya_jump(0.05)),
+    (tables.polya_jump(0.4), polya_jump(0.4)),
+    (tables.polya_jump(6.0), polya_jump(6.0)),
+    (tables.polya_count(0.4, Fraction(1, 3)), polya_count(0.4, Fraction(1, 3))),
+    (tables.polya_count(6.0, Fraction(1)), polya_count(6.0, Fraction(1))),
+    (tables.polya_count(6.0, Fraction(1, 100_000)), polya_count(6.0, Fraction(1, 100_000))),
+    (tables.polya_count(16384.0, Fraction(22, 23)), polya_count(16384.0, Fraction(22, 23))),
 ]
 
 
@@ -72,7 +86,7 @@ def test_thresholds_are_the_sums_of_the_law_to_the_last_bits(table: Table, weigh
             assert abs(threshold - sum_ / total * 2**128) < 8
 
 
-@pytest.mark.parametrize("table", [table for table, _ in LAWS[:10]])
+@pytest.mark.parametrize("table", [table for table, _ in LAWS[:13]])
 def test_symmetric_laws_have_symmetric_thresholds(table: Table) -> None:
     limits = thresholds(table)
     assert table.smallest == -len(limits) / 2
@@ -83,7 +97,8 @@ def test_symmetric_laws_have_symmetric_thresholds(table: Table) -> None:
 @settings(max_examples=20)
 @given(scale=st.floats(1e-3, 50), parties=st.integers(1, 50))
 def test_guide_counts_the_thresholds_below_each_beginning(scale: float, parties: int) -> None:
-    for table in (tables.polya(scale, parties), tables.discrete_gaussian(scale), tables.skellam(scale)):
+    count = tables.polya_count(scale, Fraction(1, parties))
+    for table in (count, tables.polya_jump(scale), tables.discrete_gaussian(scale), tables.skellam(scale)):
         size = 1 << (64 - table.shift)
         assert len(table.guide) == size + 1
         beginnings = np.arange(size, dtype=np.uint64) << np.uint64(table.shift)
@@ -95,7 +110,8 @@ def test_guide_counts_the_thresholds_below_each_beginning(scale: float, parties:
 
 @pytest.mark.parametrize("tiny", [1e-3, 1e-9, 1e-300, 5e-324])
 def test_tiny_noise_is_nearly_always_zero(tiny: float) -> None:
-    for table in (tables.discrete_gaussian(tiny), tables.discrete_laplace(tiny), tables.polya(tiny, 5)):
+    count = tables.polya_count(tiny, Fraction(1, 5))
+    for table in (tables.discrete_gaussian(tiny), tables.discrete_laplace(tiny), count):
         assert (table.smallest, len(table.high)) == (0, 0)
     table = tables.skellam(tiny)
     zero = -table.smallest
@@ -132,7 +148,8 @@ def test_largest_laws_still_have_tables() -> None:
         (tables.discrete_gaussian, tables.LARGEST_DEVIATION * 1.01),
         (tables.discrete_laplace, tables.LARGEST_SCALE * 1.01),
         (tables.skellam, tables.LARGEST_DEVIATION**2 * 1.01),
-        (lambda scale: tables.polya(scale, 3), tables.LARGEST_SCALE * 1.01),
+        (lambda scale: tables.polya_count(scale, Fraction(1, 3)), tables.LARGEST_SCALE * 1.01),
+        (tables.polya_jump, tables.LARGEST_SCALE * 1.01),
     ],
 )
 def test_needlessly_fine_grids_are_refused(make: Callable[[float], Table], argument: float) -> None:
@@ -142,13 +159,72 @@ def test_needlessly_fine_grids_are_refused(make: Callable[[float], Table], argum
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
 def test_laws_that_do_not_exist_are_refused(bad: float) -> None:
-    for make in (tables.discrete_gaussian, tables.discrete_laplace, tables.skellam):
+    for make in (tables.discrete_gaussian, tables.discrete_laplace, tables.skellam, tables.polya_jump):
         with pytest.raises(ConfigError, match="must be"):
             make(bad)
     with pytest.raises(ConfigError, match="scale must be"):
-        tables.polya(bad, 3)
-    with pytest.raises(ConfigError, match="parties must be"):
-        tables.polya(1.0, 0)
+        tables.polya_count(bad, Fraction(1, 3))
+
+
+@pytest.mark.parametrize("shape", [Fraction(0), Fraction(-1, 3), Fraction(4, 3), 0.3])
+def test_shapes_are_fractions_of_a_whole(shape: Any) -> None:
+    with pytest.raises(ConfigError, match="shape must be a Fraction"):
+        tables.polya_count(1.0, shape)
+
+
+def law(table: Table, size: int) -> NDArray[np.float64]:
+    """Return the probabilities of a table around 0, which stands first: of a circle of so many numbers."""
+    limits = [0, *thresholds(table), 2**128]
+    found = np.zeros(size)
+    for k, (low, high) in enumerate(pairwise(limits)):
+        found[(table.smallest + k) % size] = (high - low) / 2**128
+    return found
+
+
+@pytest.mark.parametrize("shape", [Fraction(1, 1000), Fraction(1, 3), Fraction(21, 22), Fraction(1)])
+@pytest.mark.parametrize("scale", [0.4, 2.0, 15.0])
+def test_jumps_add_up_to_the_difference_of_two_negative_binomial_numbers(
+    scale: float, shape: Fraction
+) -> None:
+    size = 1 << 14
+    jump, count = np.fft.fft(law(tables.polya_jump(scale), size)), law(tables.polya_count(scale, shape), 512)
+    made = np.fft.ifft(np.polynomial.polynomial.polyval(jump, count)).real
+    one = stats.nbinom(float(shape), -np.expm1(-1 / scale)).pmf(np.arange(size // 2))
+    expected = np.fft.ifft(np.abs(np.fft.fft(one, size)) ** 2).real
+    np.testing.assert_allclose(made, expected, atol=1e-14)
+    if shape == 1:
+        values = np.arange(size // 2)
+        np.testing.assert_allclose(made[: size // 2], stats.dlaplace(1 / scale).pmf(values), atol=1e-14)
+
+
+def tail(scale: float, shape: float, least: int) -> mpmath.mpf:
+    """Return how often the difference of two negative binomial numbers is at least so large."""
+    q, r = mpmath.exp(-1 / mpmath.mpf(scale)), mpmath.mpf(shape)
+    return mpmath.nsum(
+        lambda k: q**k * mpmath.rf(r, k) / mpmath.factorial(k) * mpmath.hyp2f1(r, r + k, k + 1, q**2),
+        [least, least + 40 * mpmath.ceil(scale) + 400],
+        method="d",
+    ) * (1 - q) ** (2 * r)
+
+
+@pytest.mark.parametrize(("scale", "shape"), [(0.05, 1.0), (0.6, 0.01), (2.0, 1.0), (3.0, 7.5)])
+@pytest.mark.parametrize("bits", [8.5, 40])
+def test_reach_of_polya_noise_is_exceeded_no_more_often_than_stated(
+    scale: float, shape: float, bits: float
+) -> None:
+    reach = tables.polya_reach(scale, shape, bits)
+    with mpmath.workdps(30):
+        assert tail(scale, shape, reach) <= mpmath.mpf(2) ** -bits
+        # Not needlessly far either: without Chernoff's bound, at least three quarters of it would be needed.
+        if scale >= 2 and shape >= 1 and bits > 9:
+            assert tail(scale, shape, math.floor(0.75 * reach)) > mpmath.mpf(2) ** -bits
+
+
+def test_reach_of_much_noise_is_within_what_floats_can_tell() -> None:
+    for scale in (1e-3, 1.0, 2.0**14, 2.0**20):
+        for shape in (1e-6, 1.0, 1e5):
+            reach = tables.polya_reach(scale, shape, 60.0)
+            assert 1 <= reach <= 2 + 60 * scale * (1 + math.sqrt(shape)) + 5 * shape * scale
 
 
 def test_tables_are_kept_and_cannot_be_changed() -> None:

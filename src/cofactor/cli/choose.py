@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 RECIPES = (
     "secure-als",
     "shared-biases",
+    "personal-biases",
     "vertical-taste",
     "vertical-mf",
     "horizontal-mf",
@@ -40,6 +41,8 @@ RECIPES = (
 PLANNED = tuple(each for each in RECIPES if each not in ("objective-perturbation", "alone", "pooled"))
 """Those that release something with noise for which an epsilon can be proved."""
 PROPOSED = (1.0, 2.0, 4.0, 8.0)
+_MASKED = 1e-9
+"""The delta of noise that never fails, if a sum is masked by some of many devices."""
 _PUBLISHED = "vertical-mf, horizontal-mf, on-device-mf, projected-mf, multi-view or central-dpsgd"
 
 
@@ -53,6 +56,7 @@ def classes() -> dict[str, Any]:
     from cofactor.recipes.multiview import MultiViewMF
     from cofactor.recipes.objective import ObjectivePerturbation
     from cofactor.recipes.on_device import OnDeviceMF
+    from cofactor.recipes.personal_biases import PersonalBiases
     from cofactor.recipes.pooled import Pooled
     from cofactor.recipes.projected import ProjectedMF
     from cofactor.recipes.secure_als import SecureALS
@@ -60,7 +64,7 @@ def classes() -> dict[str, Any]:
     from cofactor.recipes.vertical import VerticalMF
     from cofactor.recipes.vertical_taste import VerticalTaste
 
-    ours = (SecureALS, SharedBiases, VerticalTaste)
+    ours = (SecureALS, SharedBiases, PersonalBiases, VerticalTaste)
     published = (VerticalMF, HorizontalMF, OnDeviceMF, LocalReports, ProjectedMF, MultiViewMF, CentralDPSGD)
     literature = (DPSGLD, ObjectivePerturbation)
     return dict(zip(RECIPES, (*ours, *published, *literature, Alone, Pooled), strict=True))
@@ -88,6 +92,7 @@ def is_federated(files: "Sequence[Path]", wish: "Wish") -> bool:
         or any(getattr(about, name) is not None for name in ABOUT_SUMS)
         or named not in (None, "pooled")
         or any(value is not None for value in vars(wish.budget).values())
+        or any(value is not None for value in vars(wish.weights).values())
         or wish.not_private
     )
 
@@ -153,27 +158,46 @@ def checked_budget(wish: "Wish", recipe: Any) -> "Budget | None":
     unit = cast("Unit", wish.budget.unit or recipe.units[0])
     if wish.budget.epsilon is None:
         raise Refused(_proposal(unit))
-    return _budget(wish.budget, unit, 1e-6)
+    return _budget(wish.budget, unit, usual_adjacency(recipe, unit))
 
 
-def with_usual_delta(budget: "Budget", facts: "Facts", asked: "BudgetWish") -> "Budget":
-    """Choose delta, if it was left out: 1e-6, or a tenth of 1 / units, rounded down, if that is less."""
+def usual_adjacency(recipe: Any, unit: str) -> "Adjacency":
+    """Return with what data are compared if nobody says: single ratings with weights, by their values."""
+    return "value" if unit == "rating" and "rating" in getattr(recipe, "takes_weights", ()) else "empty"
+
+
+def with_usual_delta(budget: "Budget", recipe: Any, facts: "Facts", asked: "BudgetWish") -> "Budget":
+    """Choose delta, if it was left out: 1e-6, or a tenth of 1 / units, rounded down, if that is less.
+
+    Where single ratings have weights, noise never fails, and next to none is needed.
+    """
     if asked.delta is not None:
         return budget
+    if budget.unit == "rating" and "rating" in getattr(recipe, "takes_weights", ()):
+        return replace(budget, delta=_least_delta(recipe, facts, budget))
     units = facts.user_count if budget.unit == "user" else facts.rating_count
     digit = Context(prec=1, rounding=ROUND_FLOOR)
     return replace(budget, delta=min(1e-6, float(digit.create_decimal(repr(0.1 / units)))))
 
 
-def _budget(asked: "BudgetWish", unit: "Unit", delta: float) -> "Budget":
+def _least_delta(recipe: Any, facts: "Facts", budget: "Budget") -> float:
+    """Return 0, unless chance that chooses who masks whose numbers may choose badly."""
+    from cofactor.privacy.personal import PersonalBudget
+
+    terms = budget.public if isinstance(budget, PersonalBudget) else budget
+    releases = recipe.settled(facts, terms).schedule(facts, terms.unit, facts.parties[0]).releases
+    return _MASKED if any(each.slack for each in releases) else 0.0
+
+
+def _budget(asked: "BudgetWish", unit: "Unit", adjacency: "Adjacency") -> "Budget":
     from cofactor.privacy.budget import Budget
 
     assert asked.epsilon is not None
     return Budget(
         epsilon=asked.epsilon,
-        delta=delta if asked.delta is None else asked.delta,
+        delta=1e-6 if asked.delta is None else asked.delta,
         unit=unit,
-        adjacency=cast("Adjacency", asked.adjacency or "empty"),
+        adjacency=cast("Adjacency", asked.adjacency or adjacency),
     )
 
 

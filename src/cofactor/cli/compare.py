@@ -1,5 +1,6 @@
 """`cofactor compare`: a saved run measured again, or what was measured when it was trained."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -7,15 +8,24 @@ import typer
 
 from cofactor.cli import options
 from cofactor.cli.attributes import codes_items
-from cofactor.cli.outcome import print_comparison, scores_as_object, size_of
+from cofactor.cli.outcome import (
+    groups_as_object,
+    print_comparison,
+    print_groups,
+    scores_as_object,
+    size_of,
+)
 from cofactor.cli.parties import Gathering, Reading, split_off
 from cofactor.cli.parties import public_items as find_public_items
+from cofactor.cli.settings import WeightsWish, number_or_word
 from cofactor.cli.text import print_json, print_line
+from cofactor.cli.weights import Stated, check_sources, measured_by_group
 from cofactor.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from cofactor.data.public_items import PublicItems
     from cofactor.data.ratings import Ratings
+    from cofactor.evaluate.by_group import ErrorsByGroup
     from cofactor.federation.federation import Federation
     from cofactor.federation.run import Run
 
@@ -30,6 +40,8 @@ def compare(
         float, typer.Option(help="Share of each user's ratings that was kept back when the run was trained.")
     ] = 0.1,
     public_items: options.PublicItems = None,
+    user_weights: options.UserWeights = None,
+    other_weights: options.OtherWeights = None,
     items: options.Items = None,
     member: options.Member = None,
     user: options.UserColumn = None,
@@ -43,12 +55,14 @@ def compare(
 ) -> None:
     """Say whether joining was worth it: each party alone, together and pooled, on ratings kept back.
 
-    Without files, what was measured when the run was trained is printed again.
+    Without files, what was measured when the run was trained is printed again. With --user-weights, errors
+    are also shown by group of users: who pays for privacy.
     """
     from cofactor.federation.folder import read_facts
 
     facts = read_facts(run)
-    scores = facts["scores"]
+    scores, by_group = facts["scores"], None
+    stated = _stated(facts, user_weights, other_weights, files)
     if files:
         reading = Reading(
             user=user,
@@ -62,7 +76,7 @@ def compare(
         )
         coded = codes_items(facts["recipe"]["kind"])
         known = find_public_items(public_items, files[0], items, coded=coded)
-        scores = _measured(run, files, reading, test_fraction, known)
+        scores, by_group = _measured(run, files, reading, test_fraction, known, stated)
     elif not scores:
         raise ConfigError(
             f"{run} was not measured when it was trained. Name the files that it was trained on, and the "
@@ -70,10 +84,28 @@ def compare(
         )
     if json:
         parties = (facts.get("together") or {}).get("parties", {})
-        print_json({"run": str(run), "data": facts["data"]} | scores_as_object(scores, parties))
+        about = {"run": str(run), "data": facts["data"], "groups": groups_as_object(by_group)}
+        print_json(about | scores_as_object(scores, parties))
         return
     print_line(f"{run}: {size_of(facts)}; {facts['recipe']['kind']}")
     print_comparison(scores)
+    print_groups(by_group)
+
+
+def _stated(
+    facts: Mapping[str, Any], users: list[str] | None, otherwise: str | None, files: list[Path] | None
+) -> "Stated | None":
+    """Read users' weights; their groups are those of the run, if it had any."""
+    if users and not files:
+        raise ConfigError("--user-weights: name the files that the run was trained on, too.")
+    told = facts["guarantee"].get("personal") or {}
+    wish = WeightsWish(
+        users=tuple(users) if users else None,
+        otherwise=None if otherwise is None else number_or_word(otherwise),
+        groups=tuple(told.get("groups", ())) or None,
+    )
+    check_sources(wish, len(files or ()))
+    return Stated.read(wish, facts["seed"])
 
 
 def _measured(
@@ -82,14 +114,16 @@ def _measured(
     reading: Reading,
     fraction: float,
     public: "PublicItems | None",
-) -> dict[str, Any]:
+    stated: "Stated | None",
+) -> "tuple[dict[str, Any], ErrorsByGroup | None]":
     from cofactor.evaluate.compare import compare as measure
     from cofactor.federation.run import Run
 
     run = Run.load(folder)
     train, test = _parts(run, files, reading, fraction)
     _check_same(run, train)
-    return measure(run, train, test, public_items=public).as_dict()
+    scores = measure(run, train, test, public_items=public).as_dict()
+    return scores, measured_by_group(run, train, test, stated)
 
 
 def _parts(

@@ -84,6 +84,37 @@ UserAttributes = Annotated[
         "the table that came with the ratings. For recipes that can, such as multi-view.",
     ),
 ]
+UserWeights = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE|hdpmf",
+        help="A table with a weight (above 0, at most 1) or a group (conservative, moderate, liberal) of "
+        "each user, who is promised that part of epsilon; private. Once for all, or once for each file of "
+        "ratings. hdpmf: draw them as the paper did, for a simulation.",
+    ),
+]
+ItemWeights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|hdpmf",
+        help="The same of items: public. Where each rating is protected, by the product of both.",
+    ),
+]
+OtherWeights = Annotated[
+    str | None,
+    typer.Option(metavar="WEIGHT", help="A weight, or a group, of all whom a file of weights leaves out."),
+]
+Personal = Annotated[
+    str | None,
+    typer.Option(
+        help="How users with small weights are protected more: stretching (they contribute less; if left "
+        "out) or sampling (they take part by chance)."
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(help="With sampling: what is lost by whoever takes part; about the mean, if left out."),
+]
 Items = Annotated[Path | None, typer.Option(help="Table of items with titles, if not beside FILE.")]
 Scale = Annotated[str | None, typer.Option(metavar="LOW:HIGH", help="Rating scale, such as 1:5.")]
 Duplicates = Annotated[str, typer.Option(help="Pairs rated twice: error, last or mean.")]

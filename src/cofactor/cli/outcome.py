@@ -3,9 +3,13 @@
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cofactor.cli.promises import promised, promised_lines
 from cofactor.cli.text import RED, YELLOW, print_line, print_scores, print_table
+
+if TYPE_CHECKING:
+    from cofactor.evaluate.by_group import ErrorsByGroup
 
 SIMULATION = (
     "These errors can be seen because one process plays all parties; they are not released, and the "
@@ -22,6 +26,7 @@ def as_object(facts: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {
         "run": str(folder),
         "guarantee": facts["guarantee"],
+        "promised": promised(facts["guarantee"]),
         **scores_as_object(facts["scores"], together.get("parties", {})),
         "seconds": facts["seconds"],
         "rounds": together.get("rounds", 0),
@@ -81,10 +86,23 @@ def print_guarantee(guarantee: Mapping[str, Any], together: Mapping[str, Any] | 
     warnings = guarantee.get("warnings", ())
     told = guarantee["statement"].removesuffix(" ".join(["", *(f"Warning: {each}" for each in warnings)]))
     print_line(told, "" if guarantee["holds"] else RED)
+    for line in promised_lines(guarantee):
+        print_line(line, "" if guarantee["holds"] else RED)
     for each in warnings:
         print_line(f"Warning: {each}", YELLOW)
     if together and together["budget"] and not played(together):
         print_line(f"If the coordinator and all other parties collude: {_colluding(together['parties'])}.")
+
+
+def print_groups(found: "ErrorsByGroup | None") -> None:
+    """Print errors by group of users: who pays for privacy."""
+    if found is not None:
+        print_line(f"Who pays for privacy, by group of users:\n{found.text()}\n{SIMULATION}")
+
+
+def groups_as_object(found: "ErrorsByGroup | None") -> dict[str, Any] | None:
+    """Return errors by group of users; None if nothing is known of groups."""
+    return None if found is None else found.as_dict()
 
 
 def print_next(*words: object) -> None:

@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from cofactor.cli import choose, options
-from cofactor.cli.settings import RecipeWish, options_of
+from cofactor.cli.promises import planned, planned_lines
+from cofactor.cli.settings import RecipeWish, WeightsWish, options_of
 from cofactor.cli.sums import SumNeeds, with_sum
 from cofactor.cli.text import RED, print_json, print_line
+from cofactor.cli.weights import personal_plan
 from cofactor.config import one_of
 from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
     from cofactor.data.public_items import PublicItems
+    from cofactor.privacy.budget import Budget
     from cofactor.privacy.mechanisms import AnyMechanism
+    from cofactor.privacy.personal import PersonalBudget
     from cofactor.privacy.plan import Plan
 
 MECHANISMS = ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "skellam", "poisson-binomial")
@@ -84,7 +88,26 @@ def plan(
     unit: Annotated[
         str | None, typer.Option(help="Who is protected: user or rating; the recipe's usual, else user.")
     ] = None,
-    adjacency: options.Adjacency = "empty",
+    adjacency: Annotated[
+        str | None,
+        typer.Option(
+            help="Compared with what: empty (the ratings become nothing), replace (any others), value (other "
+            "values; who rated what is public); the recipe's usual, else empty."
+        ),
+    ] = None,
+    user_weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOML|hdpmf",
+            help="With --recipe: the groups that users may choose between, each promised a part of epsilon: "
+            "hdpmf for the paper's, or a TOML file with a table weights. Nobody's weights are read.",
+        ),
+    ] = None,
+    item_weights: Annotated[
+        str | None, typer.Option(metavar="hdpmf", help="With --user-weights: items have weights, too.")
+    ] = None,
+    personal: options.Personal = None,
+    threshold: options.Threshold = None,
     json: options.Json = False,
 ) -> None:
     """Say what noise a schedule needs, or what epsilon its noise costs, round by round. Reads no data."""
@@ -93,8 +116,10 @@ def plan(
     from cofactor.privacy.plan import needed
     from cofactor.privacy.plan import plan as make
     from cofactor.privacy.schedule import Release, Schedule
+    from cofactor.recipes.plan import plan as plan_recipe
 
-    one_of(ADJACENCIES, adjacency=adjacency)
+    one_of(ADJACENCIES, adjacency=adjacency or "empty")
+    policy = WeightsWish(users=user_weights, items=item_weights, personal=personal, threshold=threshold)
     wish = RecipeWish(
         recipe=recipe,
         sum=sum_,
@@ -109,12 +134,18 @@ def plan(
         sizes: dict[str, Any] = {"users": users, "items": items, "ratings": ratings, "parties": parties}
         sizes["public_items"] = _public(public_items)
         chosen_recipe = _recipe(wish)
+        budget = _budget(chosen_recipe, epsilon, delta, unit, adjacency)
+        shared = personal_plan(chosen_recipe, budget, policy)
         _tell(
-            _of_recipe(chosen_recipe, epsilon, delta, unit, adjacency, **sizes),
+            plan_recipe(chosen_recipe, shared or budget, **sizes),
             _needs(chosen_recipe, users, parties),
+            shared,
             as_json=json,
         )
         return
+    if options_of(policy):
+        raise ConfigError(f"{', '.join(options_of(policy))}: only a recipe can use weights. Name --recipe.")
+    adjacency = adjacency or "empty"
     if options_of(wish):
         raise ConfigError(f"{', '.join(options_of(wish))}: only a recipe adds up. Name one with --recipe.")
     if public_items is not None:
@@ -159,15 +190,16 @@ def plan(
         budget = needed(schedule, delta=delta, **about)
     else:
         budget = Budget(epsilon=epsilon, delta=delta, **about)
-    _tell(make(schedule, budget, keep_noise=noise is not None), None, as_json=json)
+    _tell(make(schedule, budget, keep_noise=noise is not None), None, None, as_json=json)
 
 
-def _tell(made: "Plan", needs: "SumNeeds | None", *, as_json: bool) -> None:
+def _tell(made: "Plan", needs: "SumNeeds | None", shared: "PersonalBudget | None", *, as_json: bool) -> None:
     """Print the plan; exit with 1 if it does not keep the budget."""
     if as_json:
-        print_json(made.as_json() | {"sum": None if needs is None else asdict(needs)})
+        more = {"sum": None if needs is None else asdict(needs)}
+        print_json(made.as_json() | more | {"groups": None if shared is None else planned(shared)})
     else:
-        told = [str(made), *(needs.lines() if needs else ())]
+        told = [str(made), *(planned_lines(shared) if shared else ()), *(needs.lines() if needs else ())]
         print_line("\n".join(told), "" if made.holds else RED)
     if not made.holds:
         raise typer.Exit(1)
@@ -188,19 +220,16 @@ def _recipe(wish: RecipeWish) -> Any:
     return with_sum(recipe, wish, choose.able_to_sum())
 
 
-def _of_recipe(
-    recipe: Any, epsilon: float | None, delta: float, unit: str | None, adjacency: str, **sizes: Any
-) -> "Plan":
+def _budget(
+    recipe: Any, epsilon: float | None, delta: float, unit: str | None, adjacency: str | None
+) -> "Budget":
     from cofactor.privacy.budget import Adjacency, Budget, Unit
-    from cofactor.recipes.plan import plan as plan_recipe
 
     if epsilon is None:
         raise ConfigError("a plan for a recipe needs --epsilon.")
-    wanted = unit or recipe.units[0]
-    budget = Budget(
-        epsilon=epsilon, delta=delta, unit=cast(Unit, wanted), adjacency=cast(Adjacency, adjacency)
-    )
-    return plan_recipe(recipe, budget, **sizes)
+    wanted = cast(Unit, unit or recipe.units[0])
+    compared = cast(Adjacency, adjacency or choose.usual_adjacency(recipe, wanted))
+    return Budget(epsilon=epsilon, delta=delta, unit=wanted, adjacency=compared)
 
 
 def _needs(recipe: Any, users: int | None, parties: int) -> SumNeeds | None:

@@ -18,7 +18,9 @@ _MANY = 4
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Which paper: pvldb22, dpmf-rp or privmvmf.")],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="Which paper: pvldb22, dpmf-rp, privmvmf or hdpmf.")
+    ],
     item: Annotated[str, typer.Argument(metavar="ITEM", help="What of it, such as figure4 or table2.")],
     data: Annotated[
         Path,
@@ -31,7 +33,7 @@ def reproduce(
         int | None,
         typer.Option(
             help="How often everything is done anew: 3 give intervals that include the noise. Left out: 1, "
-            "or 5 where the paper prints standard deviations (privmvmf).",
+            "or 5 where the paper prints standard deviations (privmvmf, hdpmf).",
             show_default=False,
         ),
     ] = None,
@@ -42,7 +44,9 @@ def reproduce(
             help="For privmvmf: genome-scores.csv, tags of films; they have genres without it.",
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer columns.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer columns; for hdpmf also one repeat, and no tuning.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw the figure.")] = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -57,7 +61,7 @@ def reproduce(
         raise ConfigError(f"--plot: there is no folder {plot.parent} to write {plot.name} to.")
     if plot is not None and plot.suffix.lower() != ".svg":
         raise ConfigError(f"--plot draws SVG. Name {plot.with_suffix('.svg').name} instead of {plot.name}.")
-    effort = Effort(seeds=usual_seeds(paper) if seeds is None else seeds, quick=quick)
+    effort = Effort(seeds=usual_seeds(paper, quick=quick) if seeds is None else seeds, quick=quick)
     progress = ProgressLine(quiet=quiet or json)
     made = make(paper, item, data, effort=effort, progress=progress, genome=genome)
     if plot is not None:

@@ -67,19 +67,45 @@ class FederationWish:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WeightsWish:
+    """Who asks for more privacy than others."""
+
+    users: str | tuple[str, ...] | None = field(default=None, metadata={"option": "user-weights"})
+    """A file with a weight, or a group, of each user; a file for each party; or hdpmf, to draw them."""
+    items: str | None = field(default=None, metadata={"option": "item-weights"})
+    """The same of items, for all parties."""
+    personal: str | None = None
+    """How they get it: stretching or sampling."""
+    threshold: float | None = None
+    """With sampling, what is lost by whoever takes part."""
+    otherwise: float | str | None = field(default=None, metadata={"option": "other-weights"})
+    """A weight, or a group, of all whom a file leaves out."""
+    expected: float | None = None
+    """About what users' weights are on average: public."""
+    groups: tuple[Mapping[str, Any], ...] | None = None
+    """The groups that users may choose between, a table each: public."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wish:
     """All of it."""
 
     recipe: RecipeWish = field(default_factory=RecipeWish)
     budget: BudgetWish = field(default_factory=BudgetWish)
     federation: FederationWish = field(default_factory=FederationWish)
+    weights: WeightsWish = field(default_factory=WeightsWish)
     not_private: bool = False
     seed: int = 0
     coding: Mapping[str, Any] | None = None
     """How user attributes are coded, a table for each column; it is read off their table if left out."""
 
 
-_TABLES: dict[str, Any] = {"recipe": RecipeWish, "budget": BudgetWish, "federation": FederationWish}
+_TABLES: dict[str, Any] = {
+    "recipe": RecipeWish,
+    "budget": BudgetWish,
+    "federation": FederationWish,
+    "weights": WeightsWish,
+}
 _CODING = "attributes"
 """The table of a TOML file that says how user attributes are coded."""
 
@@ -99,7 +125,9 @@ def with_file(path: Path, wish: Wish) -> Wish:
             )
         where, said = f"{path.name} [{name}]", options_of(getattr(wish, name))
         if said:
-            words = "how to train" if name == "recipe" else f"what the {name} is"
+            words = {"recipe": "how to train", "weights": "who asks for more privacy"}.get(
+                name, f"what the {name} is"
+            )
             raise ConfigError(f"{where} already says {words}. Leave out {', '.join(said)}.")
         if not isinstance(table, dict):
             raise ConfigError(f"{where} must be a table of settings, got {table!r}.")
@@ -110,31 +138,71 @@ def with_file(path: Path, wish: Wish) -> Wish:
     return wish
 
 
+def policy_of(path: Path) -> WeightsWish:
+    """Read what a TOML file says of weights, and nothing else."""
+    table = _toml(path).get("weights")
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path.name} has no table [weights]. Name its groups in [[weights.groups]].")
+    read: WeightsWish = from_table(WeightsWish, table, f"{path.name} [weights]")
+    return read
+
+
 def with_run(run: Path, wish: Wish, seed: int | None) -> Wish:
-    """Add what an earlier run says; only epsilon, delta, scale, drop and seed may be said anew."""
+    """Add what an earlier run says; only epsilon, delta, scale, drop and seed may be said anew.
+
+    Weights must be: no run folder holds any.
+    """
     from cofactor.federation.folder import read_facts
 
-    anew = replace(wish.budget, epsilon=None, delta=None), replace(wish.federation, scale=None, drop=None)
+    anew = (
+        replace(wish.budget, epsilon=None, delta=None),
+        replace(wish.federation, scale=None, drop=None),
+        replace(wish.weights, users=None, items=None, otherwise=None),
+    )
     said = [option for part in (wish.recipe, *anew) for option in options_of(part)]
     if said or wish.not_private:
         words = ", ".join([*said, *(["--not-private"] if wish.not_private else [])])
         raise ConfigError(f"--from {run} already says how to train. Leave out {words}.")
     facts = read_facts(run)
     together = facts.get("together") or {}
+    told = facts["guarantee"].get("personal")
     return Wish(
         recipe=RecipeWish(table=facts["recipe"], where=f"{run} [recipe]"),
-        budget=_budget_of(together, wish.budget),
+        budget=_budget_of(together, told, wish.budget),
         federation=_federation_of(together, facts["data"]["scale"], wish.federation),
+        weights=_weights_of(run, told, wish),
         not_private=bool(together) and not together["budget"] and wish.budget.epsilon is None,
         seed=facts["seed"] if seed is None else seed,
     )
 
 
-def _budget_of(together: Mapping[str, Any], anew: BudgetWish) -> BudgetWish:
-    table = dict(together.get("budget") or {})
-    table.pop("kind", None)
+def _budget_of(together: Mapping[str, Any], told: Mapping[str, Any] | None, anew: BudgetWish) -> BudgetWish:
+    known = {each.name for each in fields(BudgetWish)}
+    table = {name: value for name, value in (together.get("budget") or {}).items() if name in known}
+    # Where users are sampled, the budget is the threshold that noise was made for.
+    table |= {} if told is None else {"epsilon": told["epsilon"]}
     table |= {name: value for name, value in vars(anew).items() if value is not None}
     return BudgetWish(**table)
+
+
+def _weights_of(run: Path, told: Mapping[str, Any] | None, wish: Wish) -> WeightsWish:
+    """Take the policy from a run, and weights as they are said anew."""
+    said = options_of(wish.weights)
+    if told is None:
+        if said:
+            raise ConfigError(f"{run} promised the same to all users. Leave out {', '.join(said)}.")
+        return wish.weights
+    if wish.weights.users is None and wish.weights.items is None:
+        raise ConfigError(
+            f"in {run} users had weights, which no run folder holds. Name them again: --user-weights FILE, "
+            "and --item-weights FILE if items had some."
+        )
+    return replace(
+        wish.weights,
+        personal=told["mechanism"],
+        threshold=told.get("threshold") if wish.budget.epsilon is None else None,
+        groups=tuple(told["groups"]) or None,
+    )
 
 
 def _federation_of(together: Mapping[str, Any], scale: str, anew: FederationWish) -> FederationWish:
@@ -160,7 +228,11 @@ def _guess(together: Mapping[str, Any]) -> int | None:
 
 def options_of(part: Any) -> list[str]:
     """Name the options that say something."""
-    named = {each.name: getattr(part, each.name) for each in fields(part) if each.name != "numbers"}
+    named = {
+        each.metadata.get("option", each.name): getattr(part, each.name)
+        for each in fields(part)
+        if each.name != "numbers"
+    }
     said = {**named, **getattr(part, "numbers", {})}
     given = [name for name, value in said.items() if value is not None and value is not False and value != ""]
     return [f"--{name.replace('_', '-')}" for name in given]
@@ -177,6 +249,14 @@ def scale_of(text: str | None) -> "Scale | None":
     except ValueError:
         raise ConfigError(f"--scale must look like 1:5 (lowest, colon, highest), got {text!r}.") from None
     return Scale(low, high)
+
+
+def number_or_word(text: str) -> float | str:
+    """Read a weight, or the name of a group."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _toml(path: Path) -> dict[str, Any]:

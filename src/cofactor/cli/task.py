@@ -23,15 +23,26 @@ from cofactor.cli.settings import Wish
 from cofactor.cli.sums import tell_slow
 from cofactor.cli.text import ProgressLine
 from cofactor.cli.unfinished import Unfinished
+from cofactor.cli.weights import Stated, check_wish, measured_by_group
 from cofactor.errors import BudgetExceeded, ConfigError
 
 if TYPE_CHECKING:
     from cofactor.data.public_items import PublicItems
     from cofactor.data.ratings import Ratings
+    from cofactor.evaluate.by_group import ErrorsByGroup
     from cofactor.federation.channel import Failures
     from cofactor.federation.federation import Federation
     from cofactor.federation.run import Run
     from cofactor.privacy.budget import Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What came out of a training."""
+
+    run: "Run"
+    by_group: "ErrorsByGroup | None" = None
+    """Errors by how much privacy users ask for: shown, and in no folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +63,7 @@ class Task:
     newer_data: bool
     progress: ProgressLine
 
-    def train_pooled(self, resume: bool) -> "Run":
+    def train_pooled(self, resume: bool) -> "Trained":
         """Train in one place."""
         from cofactor.federation.folder import check_free
         from cofactor.recipes.train import train as run_recipe
@@ -73,9 +84,9 @@ class Task:
             run = run_recipe(chosen, train_part, features=known, seed=self.wish.seed, progress=progress)
         run = run.with_titles({} if table is None else table.titles())
         run.save(self.folder, overwrite=self.force)
-        return self._measured(run, train_part, test_part, public)
+        return Trained(run=self._measured(run, train_part, test_part, public))
 
-    def train_parties(self, *, resume: bool) -> "Run":
+    def train_parties(self, *, resume: bool) -> "Trained":
         """Let parties train together."""
         from cofactor.federation.folder import check_free
 
@@ -84,6 +95,7 @@ class Task:
         count = asked.parties or len(self.files)
         recipe = choose.chosen_recipe(self.wish.recipe, split, self.wish.budget.unit, count)
         budget = choose.checked_budget(self.wish, recipe)
+        budget, stated = self._weighed(budget, recipe)
         failures = checked_failures(asked, split, self.files, recipe)
         check_attributes(recipe, self.user_attributes, self.wish.coding)
         unfinished = Unfinished(self.folder)
@@ -105,16 +117,37 @@ class Task:
             _tell_unused(recipe)
         recipe = _with_declared(recipe, public)
         train_part = self._with_attributes(train_part)
+        if stated is not None:
+            train_part = self._with_weights(train_part, stated)
         if not self.progress.quiet:
             tell_slow(recipe, train_part.facts)
         if budget is not None:
-            budget = choose.with_usual_delta(budget, train_part.facts, self.wish.budget)
+            budget = choose.with_usual_delta(budget, recipe, train_part.facts, self.wish.budget)
         with unfinished.kept(resume=resume) as folder, interrupted_between_steps(self.progress) as progress:
             run = self._trained(recipe, train_part, budget, failures, folder, progress)
         run = run.with_titles({} if table is None else table.titles())
         run.save(self.folder, overwrite=self.force)
         unfinished.remove()
-        return self._measured(run, train_part, test_part, None)
+        run = self._measured(run, train_part, test_part, None)
+        return Trained(run=run, by_group=measured_by_group(run, train_part, test_part, stated))
+
+    def _weighed(self, budget: "Budget | None", recipe: Any) -> "tuple[Budget | None, Stated | None]":
+        """Let the budget be personal where weights are named."""
+        unit = self.wish.budget.unit or recipe.units[0] if budget is None else budget.unit
+        check_wish(recipe, self.wish.weights, unit, len(self.files))
+        stated = Stated.read(self.wish.weights, self.wish.seed)
+        if stated is None:
+            return budget, None
+        if budget is None:
+            raise ConfigError("weights allow a part of a budget, and --not-private has none. Leave one out.")
+        return stated.budget(budget), stated
+
+    def _with_weights(self, federation: "Federation", stated: Stated) -> "Federation":
+        """Give the parties their users' weights, and say what is public of them."""
+        weighed = stated.given_to(federation)
+        if not self.progress.quiet:
+            stated.tell(weighed)
+        return weighed
 
     def _with_attributes(self, federation: "Federation") -> "Federation":
         """Give the parties their users' attributes, and say how these are coded."""
@@ -218,6 +251,7 @@ def _what_is_left(federation: "Federation", budget: "Budget | None") -> str:
         if path is not None and path.exists() and (ledger := Ledger.open(path))
     ]
     larger = f"cofactor budget FILE --epsilon 8 --delta {budget.delta:g} --unit {budget.unit}"
+    larger += "" if budget.adjacency == "empty" else f" --adjacency {budget.adjacency}"
     return (
         "All runs on a file share one budget, which is fixed when its ledger is opened. Left: "
         f"{', '.join(left) or 'nothing'}. Ask for less with --epsilon; or, for files that were never trained "

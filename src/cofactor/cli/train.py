@@ -9,15 +9,26 @@ import typer
 from cofactor.cli import choose, options
 from cofactor.cli.outcome import (
     as_object,
+    groups_as_object,
     print_comparison,
+    print_groups,
     print_guarantee,
     print_next,
     size_of,
     traffic_of,
 )
 from cofactor.cli.parties import Reading
-from cofactor.cli.settings import BudgetWish, FederationWish, RecipeWish, Wish, with_file, with_run
-from cofactor.cli.task import Task
+from cofactor.cli.settings import (
+    BudgetWish,
+    FederationWish,
+    RecipeWish,
+    WeightsWish,
+    Wish,
+    number_or_word,
+    with_file,
+    with_run,
+)
+from cofactor.cli.task import Task, Trained
 from cofactor.cli.text import YELLOW, ProgressLine, print_json, print_line
 from cofactor.errors import ConfigError
 
@@ -49,7 +60,11 @@ def train(
         str | None, typer.Option(help="Who is protected: user or rating; the recipe's usual, if left out.")
     ] = None,
     adjacency: Annotated[
-        str | None, typer.Option(help="Compared with what: empty (if left out), replace or value.")
+        str | None,
+        typer.Option(
+            help="Compared with what: empty, replace or value (who rated what is public); the recipe's "
+            "usual, if left out."
+        ),
     ] = None,
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Train parties without noise: nothing is promised.")
@@ -79,8 +94,14 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Pooled: passes over the ratings.")] = None,
     public_items: options.PublicItems = None,
     user_attributes: options.UserAttributes = None,
+    user_weights: options.UserWeights = None,
+    item_weights: options.ItemWeights = None,
+    other_weights: options.OtherWeights = None,
+    personal: options.Personal = None,
+    threshold: options.Threshold = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with tables recipe, budget, federation and attributes.")
+        Path | None,
+        typer.Option(help="TOML file with tables recipe, budget, federation, weights and attributes."),
     ] = None,
     from_run: Annotated[
         Path | None,
@@ -129,6 +150,13 @@ def train(
         federation=FederationWish(
             split=split, parties=parties, drop=drop, ratings_each=ratings_each, scale=scale
         ),
+        weights=WeightsWish(
+            users=tuple(user_weights) if user_weights else None,
+            items=item_weights,
+            personal=personal,
+            threshold=threshold,
+            otherwise=None if other_weights is None else number_or_word(other_weights),
+        ),
         not_private=not_private,
         seed=seed or 0,
     )
@@ -161,14 +189,17 @@ def train(
         newer_data=from_run is not None,
         progress=ProgressLine(quiet=quiet or json),
     )
-    run = task.train_parties(resume=resume) if choose.is_federated(files, wish) else task.train_pooled(resume)
-    _tell(run, task, as_json=json)
+    done = (
+        task.train_parties(resume=resume) if choose.is_federated(files, wish) else task.train_pooled(resume)
+    )
+    _tell(done, task, as_json=json)
 
 
-def _tell(run: "Run", task: Task, *, as_json: bool) -> None:
-    facts, folder = run.facts(), task.folder
+def _tell(done: Trained, task: Task, *, as_json: bool) -> None:
+    run, folder = done.run, task.folder
+    facts = run.facts()
     if as_json:
-        print_json(as_object(facts, folder))
+        print_json(as_object(facts, folder) | {"groups": groups_as_object(done.by_group)})
         return
     together = facts["together"]
     made = facts["recipe"]["kind"] if together else run.model
@@ -177,6 +208,7 @@ def _tell(run: "Run", task: Task, *, as_json: bool) -> None:
         print_line(f"{together['rounds']:,} rounds, {traffic_of(together)}")
         _tell_lost(run, task.wish.federation.drop)
     print_comparison(facts["scores"])
+    print_groups(done.by_group)
     print_guarantee(facts["guarantee"], together)
     if together and together["budget"] and not together["simulated"]:
         print_line(f"What all runs spend is in the ledger beside each file, such as {task.files[0]}.ledger.")

@@ -10,6 +10,7 @@ through here: the host compares.
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,12 +19,12 @@ from numpy.typing import NDArray
 from cofactor.crypto.keys import chain
 from cofactor.errors import CofactorError, ConfigError, Refused, RunError, TooFew
 from cofactor.federation.books import released
-from cofactor.privacy import noise
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.laws import AnyLaw, law_of
 from cofactor.privacy.layers import Layers
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.mechanisms import PoissonBinomial, Skellam
+from cofactor.privacy.mechanisms import DiscreteLaplace, PoissonBinomial, Skellam
 from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import Random
 
@@ -33,6 +34,9 @@ Protection = Literal["nothing", "a share of noise", "noise", "public"]
 OVERFLOW = 2.0**-38
 """Probability, at most, that a sum does not fit the numbers it is counted in, or that chance puts a party
 among neighbours who collude. It is charged to delta."""
+
+ALL_MASK_ALL = 200
+"""Up to so many parties mask each other's numbers all alike; of more, chance may choose (Neighbourhood)."""
 
 COORDINATOR = "coordinator"
 SUM = "the sum of all answers"
@@ -51,10 +55,10 @@ class Summand:
     """Its number among all that passed in this round: noise in layers is drawn by it."""
     largest: int
     """The largest absolute value that the sum of all parties can have, noise apart."""
-    noise: float
-    """The largest variance that the noise of that sum can have."""
-    variance: float = 0.0
-    """Variance of the noise of the sum, before any excess, that lies in layers; 0 if none of it does."""
+    noise: AnyLaw | None = None
+    """The most noise that sum can have; None if it has none."""
+    layered: AnyLaw | None = None
+    """The noise of the sum, before any excess, if this party's part of it lies in layers."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class Door:
 
     def share(
         self,
-        mechanism: Skellam,
+        mechanism: Skellam | DiscreteLaplace,
         bounded: Bounded,
         *,
         what: str,
@@ -140,8 +144,10 @@ class Door:
         the sum of all parties can have. A cohort says how many of its devices survive. `beside` counts
         numbers under the same bound that stay at home and get all of the noise there.
         """
-        if type(mechanism) is not Skellam:
-            raise RunError(f"noise of {type(mechanism).__name__} has no shares here. Use Skellam.")
+        if type(mechanism) not in (Skellam, DiscreteLaplace):
+            raise RunError(
+                f"noise of {type(mechanism).__name__} has no shares. Use Skellam or DiscreteLaplace."
+            )
         if devices != 1 and not self._cohort:
             raise RunError(f"{self.party}: only a cohort adds the noise of several devices.")
         if bounded.value.dtype.kind != "i":
@@ -149,10 +155,10 @@ class Door:
         event = mechanism.event(
             bounded.bound, dimension=bounded.value.size + beside, random=self.random, **self.label(what)
         )
-        values, full = bounded.value.astype(np.int64), mechanism.noise_size(bounded.bound) ** 2
-        added = self._added(values.shape, full, devices)  # before it is paid for: noise may be undrawable
-        self._charge(replace(event, slack=OVERFLOW))
-        layers, summand = self._layers, self._summand(largest_sum, full)
+        values, law = bounded.value.astype(np.int64), law_of(mechanism, bounded.bound)
+        added = self._added(values.shape, law, devices)  # before it is paid for: noise may be undrawable
+        layers, summand = self._layers, self._summand(largest_sum, law)
+        self._charge(replace(event, slack=slack_of(mechanism, 1 if layers is None else layers.parties)))
         if added is None:
             raise TooFew(
                 f"round {self._round}: {devices:,} devices are left, and "
@@ -163,7 +169,7 @@ class Door:
             return self._passes(noisy, "noise", summand)
         # Where a single honest party may be left, everybody's share is all of the noise.
         share: Protection = "noise" if layers.parties - layers.colluding == 1 else "a share of noise"
-        return self._passes(noisy, share, replace(summand, variance=full) if summand else None)
+        return self._passes(noisy, share, replace(summand, layered=law) if summand else None)
 
     def coins(
         self,
@@ -245,16 +251,16 @@ class Door:
         """The seeds of those layers of this round's noise that may be excess, each the image of the last."""
         return self._seeds[1:]
 
-    def _added(self, shape: tuple[int, ...], full: float, devices: int) -> NDArray[np.int64] | None:
+    def _added(self, shape: tuple[int, ...], law: AnyLaw, devices: int) -> NDArray[np.int64] | None:
         """Return this party's part of the noise of a sum; None if too few of a cohort's devices are left."""
         layers = self._layers
         if layers is None or not self._shares:
-            return noise.skellam(shape, devices * full, self.random)
+            return law.part(Fraction(devices)).drawn(shape, self.random)
         if not self._cohort:
-            return layers.added(shape, full, self._seeds, array=len(self._passed))
+            return layers.added(shape, law, self._seeds, array=len(self._passed))
         if devices < layers.fewest:
             return None
-        return noise.skellam(shape, layers.together(devices, devices, full), self.random)
+        return law.part(layers.part(devices, devices=devices)).drawn(shape, self.random)
 
     def _summing_among(self, layers: Layers | None) -> Layers | None:
         """Return among whom coins are summed; only a cohort may ask fewer than all."""
@@ -280,11 +286,13 @@ class Door:
                 "with the strictest budget for all."
             )
 
-    def _summand(self, largest: int | None, full: float = 0.0) -> Summand | None:
+    def _summand(self, largest: int | None, law: AnyLaw | None = None) -> Summand | None:
         """Return what a sum must know of an array; None outside of sums."""
-        if largest is None or self._layers is None:
+        layers = self._layers
+        if largest is None or layers is None:
             return None
-        most = self._layers.parties * self._loudest * full
+        honest = layers.fewest - layers.colluding
+        most = None if law is None else law.most(layers.parties, honest, self._loudest)
         return Summand(array=len(self._passed), largest=largest, noise=most)
 
     def _charge(self, event: Event) -> None:
@@ -314,6 +322,15 @@ class Door:
         passed.flags.writeable = False
         self._passed.append(Passed(passed, protection, summand))
         return passed
+
+
+def slack_of(mechanism: Skellam | DiscreteLaplace, parties: int) -> float | None:
+    """Return what a share in a sum of so many parties charges to delta, beside its mechanism.
+
+    A sum that does not fit its numbers is wrong and tells no more than the right one: noise without delta has
+    none in a sum either, unless so many parties sum that chance chooses who masks whose numbers.
+    """
+    return None if type(mechanism) is DiscreteLaplace and parties <= ALL_MASK_ALL else OVERFLOW
 
 
 def weakest(passed: Mapping[str, Passed]) -> Protection:

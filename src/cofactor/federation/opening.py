@@ -11,6 +11,7 @@ from cofactor.crypto.openings import Collector, Decrypter, Opening, uploaded
 from cofactor.errors import ProtocolError, RunError
 from cofactor.federation.door import Door, Passed, weakest
 from cofactor.federation.messages import Message
+from cofactor.federation.sizes import sizes_of
 from cofactor.federation.summing import (
     ENCRYPTED,
     OPENS,
@@ -61,8 +62,8 @@ class PartyOpening:
             pieces = summing.hiding.pieces(opening.length, opening.bits)
             self._decrypter = Decrypter(opening, self._key.number, self._key.opener, pieces)
         del self._values  # it is never sent twice
-        nothing = np.zeros(len(self._form.arrays))
-        body = SumBegun(form=str(self._form), variances=nothing, data=_as_array(data))
+        nothing = sizes_of([None] * len(self._form.arrays))
+        body = SumBegun(form=str(self._form), **nothing, data=_as_array(data))
         return body, f"{self._protection}, {ENCRYPTED}"
 
     def step(self, message: SumStep) -> tuple[SumStep, str]:

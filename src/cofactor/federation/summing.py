@@ -24,7 +24,9 @@ from cofactor.crypto.sum_terms import Terms
 from cofactor.errors import ProtocolError, RunError
 from cofactor.federation.door import OVERFLOW, Door, Passed, Protection, Summand, weakest
 from cofactor.federation.messages import Message
+from cofactor.federation.sizes import laws_in, sizes_of
 from cofactor.privacy.fixed_point import largest_sum
+from cofactor.privacy.laws import AnyLaw
 from cofactor.privacy.layers import Layers
 
 Bytes = NDArray[np.uint8]
@@ -37,7 +39,9 @@ class SumBegun(Message):
 
     form: str
     variances: NDArray[np.float64]
-    """Of each array, the variance of the sum's noise that lies in layers."""
+    """Of each array, the variance of the sum's noise if it is Skellam noise in layers, and 0 if not."""
+    scales: NDArray[np.float64]
+    """Of each array, the scale of that noise if it is discrete Laplace noise in layers, and 0 if not."""
     data: Bytes
 
 
@@ -54,6 +58,7 @@ class SumPart(Message):
 
     form: str
     variances: NDArray[np.float64]
+    scales: NDArray[np.float64]
     values: Integers
     secrets: Bytes
     """Seeds of the layers of noise that may be excess, a row for each."""
@@ -192,9 +197,7 @@ class PartySum:
         """Take the answer: whole numbers that went through the door."""
         self._summing, self._secrets = summing, door.extra_secrets
         self._form, self._protection = Form.of(answer, passed), weakest(passed)
-        self._variances = np.array(
-            [each.summand.variance if each.summand else 0.0 for each in passed.values()]
-        )
+        self._noise = sizes_of([each.summand.layered if each.summand else None for each in passed.values()])
         self._values = np.concatenate([each.values.ravel() for each in passed.values()])
         self._steps: list[tuple[Callable[[bytes], bytes], str]] = []
 
@@ -210,7 +213,7 @@ class PartySum:
         form, summing = str(self._form), self._summing
         if not self.secure:
             secrets = np.frombuffer(b"".join(self._secrets), np.uint8).reshape(-1, 32)
-            part = SumPart(form=form, variances=self._variances, values=self._values, secrets=secrets)
+            part = SumPart(form=form, **self._noise, values=self._values, secrets=secrets)
             return part, f"{self._protection}, {SIMULATION}"
         if identity is None or summing.roster.get(party) != identity.public:
             raise RunError(f"{party}: a secure sum needs the key by which the other parties know this one.")
@@ -222,7 +225,7 @@ class PartySum:
             (client.unmask, _KEYS),
         ]
         keys = _as_array(client.advertise())
-        return SumBegun(form=form, variances=self._variances, data=keys), "public"
+        return SumBegun(form=form, **self._noise, data=keys), "public"
 
     def step(self, message: SumStep) -> tuple[SumStep, str]:
         """Answer the coordinator's next message; each step is taken once."""
@@ -239,7 +242,7 @@ class CoordinatorSum:
         """Take the first answers."""
         self.form = one_form(begun)
         self._summing, self._names = summing, list(summing.roster)
-        self._variances = {party: _variances(each, self.form, party) for party, each in begun.items()}
+        self._noise = {party: laws_in(each, len(self.form.arrays), party) for party, each in begun.items()}
         self._server = Server(summing.terms(self.form, session, round))
         self._asked = self._server.adverts(
             {self._summing.place(p): each.data.tobytes() for p, each in begun.items()}
@@ -275,9 +278,9 @@ class CoordinatorSum:
         return self._total
 
     def _without_excess(self, found: Opened) -> Integers:
-        variances = {party: self._variances[party] for party in map(self._names.__getitem__, found.survivors)}
+        laws = {party: self._noise[party] for party in map(self._names.__getitem__, found.survivors)}
         secrets = {self._names[place]: secret for place, secret in found.revealed.items()}
-        return without_excess(found.total, self.form, self._summing, variances, secrets)
+        return without_excess(found.total, self.form, self._summing, laws, secrets)
 
 
 def simulated(summing: Summing, parts: Mapping[str, SumPart]) -> tuple[Form, Integers]:
@@ -293,15 +296,15 @@ def simulated(summing: Summing, parts: Mapping[str, SumPart]) -> tuple[Form, Int
     secrets = {
         party: part.secrets[kept - 1].tobytes() for party, part in parts.items() if kept <= len(part.secrets)
     }
-    variances = {party: _variances(part, form, party) for party, part in parts.items()}
-    return form, without_excess(total, form, summing, variances, secrets)
+    laws = {party: laws_in(part, len(form.arrays), party) for party, part in parts.items()}
+    return form, without_excess(total, form, summing, laws, secrets)
 
 
 def without_excess(
     total: Integers,
     form: Form,
     summing: Summing,
-    variances: Mapping[str, NDArray[np.float64]],
+    laws: Mapping[str, Sequence[AnyLaw | None]],
     secrets: Mapping[str, bytes],
 ) -> Integers:
     """Return a sum without the layers of noise that are too much for its parties.
@@ -310,18 +313,18 @@ def without_excess(
     """
     layers, total = summing.layers, total.copy()
     assert layers is not None
-    count, arrays = len(variances), form.split(total)  # views: what is taken off them is taken off the sum
+    count, arrays = len(laws), form.split(total)  # views: what is taken off them is taken off the sum
     for party, secret in secrets.items():
         seeds = chain(secret, len(layers.grid) - layers.kept(count))
-        for (name, array, shape), variance in zip(form.arrays, variances[party].tolist(), strict=True):
-            if variance > 0:
-                arrays[name] -= layers.excess(shape, variance, count, seeds, array=array)
+        for (name, array, shape), law in zip(form.arrays, laws[party], strict=True):
+            if law is not None:
+                arrays[name] -= layers.excess(shape, law, count, seeds, array=array)
     return total
 
 
 def _largest(summand: Summand, count: int) -> int:
     """Return what no number of a sum exceeds, noise included, but with a chance that is charged to delta."""
-    if summand.noise == 0:
+    if summand.noise is None:
         return summand.largest
     return largest_sum(1, max(summand.largest, 1), summand.noise, count, failure=OVERFLOW / 4)
 
@@ -332,13 +335,6 @@ def one_form(messages: Mapping[str, Any]) -> Form:
     if len(texts) > 1:
         raise RunError("the parties' answers differ in kind, shape or size of numbers, so they have no sum.")
     return Form.read(texts.pop())
-
-
-def _variances(message: Any, form: Form, party: str) -> NDArray[np.float64]:
-    found = np.asarray(message.variances, np.float64)
-    if found.shape != (len(form.arrays),) or not (np.isfinite(found) & (found >= 0)).all():
-        raise RunError(f"{party} says something impossible about its noise.")
-    return found
 
 
 def _as_array(data: bytes) -> Bytes:

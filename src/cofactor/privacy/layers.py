@@ -3,8 +3,8 @@
 Every party adds enough noise for the fewest survivors with which a sum is opened. Once the survivors are
 known, the keys of the layers that are too much are revealed, and these layers are taken off again. The layers
 that stay were drawn independently of those revealed, so that nobody learns more than the sum with the noise
-that stays (add-then-remove). Skellam noise is infinitely divisible: layers and parties add up to the Skellam
-law of the summed variance, exactly.
+that stays (add-then-remove). Layers and parties add up to the noise of a whole sum exactly: any part of that
+noise can be drawn (`cofactor.privacy.laws`).
 """
 
 import hmac
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cofactor.config import plain_numbers, positive, whole
 from cofactor.errors import ConfigError, Refused
-from cofactor.privacy import noise
+from cofactor.privacy.laws import AnyLaw, SkellamLaw, rounded_up
 from cofactor.privacy.noise import Integers, Shape
 
 
@@ -29,8 +29,8 @@ class Layers:
     """How noise is cut into layers, so that survivors of whatever number keep the noise that was promised.
 
     Of m survivors, `colluding` ones count for nothing: whoever knows their noise can take it off. The noise
-    of the m - colluding others is never below the target in variance, and at most `ratio` times the target
-    where what is too much is taken off.
+    of the m - colluding others is never less than that of a whole sum, and at most `ratio` times as much, in
+    variance, where what is too much is taken off.
     """
 
     parties: int
@@ -73,14 +73,18 @@ class Layers:
             found.append(max(honest + self.colluding, self.fewest))
         return tuple(found)
 
+    @cached_property
+    def parts(self) -> tuple[Fraction, ...]:
+        """Return, for each layer, the part of a whole sum's noise that one party adds in it."""
+        stays = [self._stays(survivors) for survivors in self.grid]
+        return (stays[0], *(more - less for less, more in pairwise(stays)))
+
     def variances(self, target: float) -> NDArray[np.float64]:
         """Return the variance of one party's noise in each layer, if the honest parties' is to be `target`.
 
         Rounded up: sums are never below the target, not even by the last digit.
         """
-        stays = [self._share(target, survivors) for survivors in self.grid]
-        steps = [stays[0], *(more - less for less, more in pairwise(stays))]
-        return np.array([_rounded_up(step) for step in steps])
+        return np.array([_of_variance(target, part) for part in self.parts])
 
     def kept(self, survivors: int) -> int:
         """Return how many layers stay, counted from layer 0; refuse too few survivors."""
@@ -94,58 +98,63 @@ class Layers:
             )
         return 1 + next(j for j, reached in enumerate(self.grid) if reached <= survivors)
 
+    def part(self, survivors: int, *, devices: int = 1) -> Fraction:
+        """Return the part of a whole sum's noise that stays of some of so many survivors."""
+        whole(devices=devices)
+        if devices > survivors:
+            raise ConfigError(f"a cohort of {devices:,} is more than all {survivors:,} survivors.")
+        return devices * self._stays(self.grid[self.kept(survivors) - 1])
+
     def remaining(self, survivors: int, target: float) -> float:
-        """Return the variance of one party's noise that stays."""
+        """Return the variance of one party's noise that stays, of whatever law."""
         return self.together(1, survivors, target)
 
     def together(self, devices: int, survivors: int, target: float) -> float:
         """Return the variance of the noise that stays of several survivors: a cohort's, drawn at once."""
-        whole(devices=devices)
-        if devices > survivors:
-            raise ConfigError(f"a cohort of {devices:,} is more than all {survivors:,} survivors.")
-        return _rounded_up(devices * self._share(target, self.grid[self.kept(survivors) - 1]))
+        return _of_variance(target, self.part(survivors, devices=devices))
 
-    def added(self, shape: Shape, target: float, keys: Sequence[bytes], *, array: int = 0) -> Integers:
+    def added(self, shape: Shape, law: AnyLaw | float, keys: Sequence[bytes], *, array: int = 0) -> Integers:
         """Return one party's noise: all layers, of which each has its key, that of layer 0 first.
 
-        `array` numbers the arrays of an answer: each draws from keys of its own.
+        `law` is that of a whole sum's noise; a number stands for the variance of Skellam noise. `array`
+        numbers the arrays of an answer: each draws from keys of its own.
         """
-        return self._drawn(shape, self.variances(target), keys, array)
+        return _drawn(shape, law, self.parts, keys, array)
 
     def excess(
-        self, shape: Shape, target: float, survivors: int, keys: Sequence[bytes], *, array: int = 0
+        self, shape: Shape, law: AnyLaw | float, survivors: int, keys: Sequence[bytes], *, array: int = 0
     ) -> Integers:
         """Return the part of a party's noise that must be taken off, from the keys of the layers too many."""
-        return self._drawn(shape, self.variances(target)[self.kept(survivors) :], keys, array)
+        return _drawn(shape, law, self.parts[self.kept(survivors) :], keys, array)
 
-    def _share(self, target: float, survivors: int) -> Fraction:
-        positive(target=target)
-        return Fraction(float(target)) / (survivors - self.colluding)
-
-    def _drawn(
-        self, shape: Shape, variances: NDArray[np.float64], keys: Sequence[bytes], array: int
-    ) -> Integers:
-        if len(keys) != len(variances):
-            raise ConfigError(f"{len(variances)} layers need a key each, got {len(keys)}.")
-        total = np.zeros(shape, np.int64)
-        for variance, key in zip(variances.tolist(), keys, strict=True):
-            total += draw(shape, variance, key, array=array)
-        return total
+    def _stays(self, survivors: int) -> Fraction:
+        """Return the part that each of so many survivors must keep, if some of them collude."""
+        return Fraction(1, survivors - self.colluding)
 
 
-def draw(shape: Shape, variance: float, key: bytes, *, array: int = 0) -> Integers:
-    """Return one layer of noise, always the same for the same key of 32 bytes and the same variance.
+def draw(shape: Shape, law: AnyLaw, key: bytes, *, array: int = 0) -> Integers:
+    """Return one layer of noise, always the same for the same key of 32 bytes and the same law.
 
     The key may also have made other keys (a chain): what is drawn from is a one-way image of it.
     """
     if not isinstance(key, bytes) or len(key) != 32:
         raise ConfigError("the key of a layer must be 32 bytes.")
     own = hmac.digest(key, f"cofactor noise layer, array {int(array)}".encode(), "sha256")
-    if variance == 0:
-        return np.zeros(shape, np.int64)
-    return noise.skellam_of_key(shape, variance, own)
+    return law.drawn_by(shape, own)
 
 
-def _rounded_up(exact: Fraction) -> float:
-    near = float(exact)
-    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
+def _drawn(
+    shape: Shape, law: AnyLaw | float, parts: Sequence[Fraction], keys: Sequence[bytes], array: int
+) -> Integers:
+    if len(keys) != len(parts):
+        raise ConfigError(f"{len(parts)} layers need a key each, got {len(keys)}.")
+    whole_law = law if isinstance(law, AnyLaw) else SkellamLaw(variance=float(law))
+    total = np.zeros(shape, np.int64)
+    for part, key in zip(parts, keys, strict=True):
+        total += draw(shape, whole_law.part(part), key, array=array)
+    return total
+
+
+def _of_variance(target: float, part: Fraction) -> float:
+    positive(target=target)
+    return rounded_up(Fraction(float(target)) * part)

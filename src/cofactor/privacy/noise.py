@@ -5,8 +5,10 @@ Real numbers are floating-point numbers, whose digits can tell more than their l
 releases a sum with real noise rounds it with `snapped`.
 """
 
+import hmac
 import math
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,9 @@ _MOST_TRIALS = 2**16 - 1
 _ANSWERS_AT_ONCE = 2**20
 _AT_ONCE, _MOST_PARTS = 2.0**28, 2**12
 """Variance of Skellam noise that is drawn at once, and how often it is at most."""
+_MOST_WHOLE = 2**16
+"""How many times discrete Laplace noise is drawn at most."""
+_JUMPING_AT_ONCE = 2**16
 _FULL = 2**64
 _SELDOM, _MANY = 1 / 8, 2**17
 """Where so few of so many take part, it is cheaper to draw the gaps between them."""
@@ -154,16 +159,50 @@ def skellam_of_key(shape: Shape, variance: float, key: bytes) -> Integers:
 
     The key has 32 secret bytes and serves one draw: two draws with one key are not independent.
     """
-    if not isinstance(key, bytes) or len(key) != 32:
-        raise ConfigError("a key of noise must be 32 bytes. Draw it with secrets.token_bytes(32).")
+    _check_key(key)
     return _looked_up(tables.skellam(float(variance)), shape, np.frombuffer(key, "<u4").astype(np.uint32))
+
+
+def polya(shape: Shape, scale: float, part: Fraction, random: Random) -> Integers:
+    """Return a part of discrete Laplace noise: parts that add up to 1 have P(k) ~ exp(-|k| / scale).
+
+    Each is the difference of two negative binomial numbers of shape `part`, which may exceed 1.
+    """
+    return polya_of_key(shape, scale, part, random.new_key().astype("<u4").tobytes())
+
+
+def polya_of_key(shape: Shape, scale: float, part: Fraction, key: bytes) -> Integers:
+    """Return the same numbers as often as the key is given, to whoever has it: noise that can be taken off.
+
+    The key has 32 secret bytes and serves one draw: two draws with one key are not independent.
+    """
+    _check_key(key)
+    part = Fraction(part)
+    if not 0 < part <= _MOST_WHOLE:
+        raise ConfigError(f"{float(part):.3g} times the noise cannot be drawn. Share it among the devices.")
+    times, rest = divmod(part, 1)
+    total = np.zeros(shape, np.int64)
+    for number in range(times):
+        total += _looked_up(tables.discrete_laplace(float(scale)), shape, _of(key, f"all of it, {number}"))
+    return total + _jumped(shape, float(scale), rest, key) if rest else total
+
+
+def _jumped(shape: Shape, scale: float, part: Fraction, key: bytes) -> Integers:
+    """Add up so many jumps for each number as `tables.polya_count` says."""
+    counts = _looked_up(tables.polya_count(scale, part), _count(shape), _of(key, "how many jumps"))
+    total = np.empty(counts.size, np.int64)
+    for start in range(0, counts.size, _JUMPING_AT_ONCE):
+        some = slice(start, start + _JUMPING_AT_ONCE)
+        ends = np.append(0, np.cumsum(counts[some]))
+        jumps = _looked_up(tables.polya_jump(scale), int(ends[-1]), _of(key, f"jumps from {start}"))
+        total[some] = np.diff(np.append(0, np.cumsum(jumps))[ends])
+    return total.reshape(shape)
 
 
 def polya_share(shape: Shape, scale: float, parties: int, random: Random) -> Integers:
     """Return one party's share: the sum of `parties` independent ones is discrete Laplace with that scale."""
-    count = _count(shape)
-    pair = _drawn(tables.polya(float(scale), parties), (2, count), random)
-    return np.asarray(pair[0] - pair[1]).reshape(shape)
+    whole(parties=parties)
+    return polya(shape, scale, Fraction(1, parties), random)
 
 
 def published_laplace_share(common: Reals, scale: float, parties: int, random: Random) -> Reals:
@@ -275,6 +314,16 @@ def _looked_up(table: tables.Table, shape: Shape, key: Key) -> Integers:
     out = np.empty(shape, np.int64)
     look_up(out.reshape(-1), key, table.high, table.low, table.guide, np.uint64(table.shift), table.smallest)
     return out
+
+
+def _check_key(key: bytes) -> None:
+    if not isinstance(key, bytes) or len(key) != 32:
+        raise ConfigError("a key of noise must be 32 bytes. Draw it with secrets.token_bytes(32).")
+
+
+def _of(key: bytes, purpose: str) -> Key:
+    """Return a key of its own for each purpose of one that is given."""
+    return np.frombuffer(hmac.digest(key, purpose.encode(), "sha256"), "<u4").astype(np.uint32)
 
 
 def _words(count: int, key: Key, part: int = 0) -> NDArray[np.uint64]:

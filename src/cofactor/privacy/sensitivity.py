@@ -6,12 +6,13 @@ case that the formula says is reachable they must differ by almost as much, or t
 
     assert_bounded(release, bound, datasets, worst_case=Neighbours(units=..., which=0, other=...))
 
+Where units have weights, `assert_weighed` holds every unit against its own part of the bound.
 With hypothesis, draw a `Neighbours` and assert `difference(release, bound, pair) <= bound.size`. Whether
 noise covers all of a release is the other half: `cofactor.privacy.coverage`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from cofactor.privacy.neighbours import Datasets, Neighbours, Units, mutated, ra
 from cofactor.randomness import Seeds
 
 Release = Callable[[Units], NDArray[Any] | Bounded]
+WeightOf = Callable[[Any], float]
 Values = NDArray[np.longdouble]
 
 TOLERANCE = 1e-9
@@ -41,13 +43,16 @@ class Report:
     bound: Bound
     """What the accountant is told."""
     largest: float
-    """The largest difference found, in the bound's norm; infinite if a shape or a NaN depends on the data."""
+    """The largest difference found, in the bound's norm; infinite if a shape or a NaN depends on the data.
+    Where units have weights, it is divided by that of the unit that differs."""
     found: str
     """At which kind of pair: "a random pair", "a pair found by climbing", "the worst case"."""
     pairs: int
     """How many pairs were compared."""
     worst_case: float | None
-    """The difference at the worst case, if one was given."""
+    """The difference at the worst case, if one was given; the smallest, if several were."""
+    weighed: bool = False
+    """Whether each difference was held against the unit's own part of the bound."""
 
     @property
     def bounded(self) -> bool:
@@ -67,7 +72,8 @@ class Report:
     def __str__(self) -> str:
         """Say it in a sentence or two."""
         words = (
-            f"{'BOUND HOLDS' if self.bounded else 'BOUND EXCEEDED'}: the largest difference is "
+            f"{'BOUND HOLDS' if self.bounded else 'BOUND EXCEEDED'}: the largest difference"
+            f"{', divided by the weight,' if self.weighed else ''} is "
             f"{self.largest:.6g} at {self.found}; the accountant is told {self.bound.size:.6g} "
             f"({self.bound.norm}, unit {self.bound.unit}, adjacency {self.bound.adjacency}; "
             f"{self.pairs} pairs compared)."
@@ -97,36 +103,51 @@ def check(
     bound: Bound,
     datasets: Datasets,
     *,
-    worst_case: Neighbours | None = None,
+    worst_case: Neighbours | Sequence[Neighbours] | None = None,
     pairs: int = 200,
     climbs: int = 200,
     seed: int = 0,
+    weight_of: WeightOf | None = None,
 ) -> Report:
-    """Measure the largest difference between neighbours: at random pairs, by climbing, at the worst case.
+    """Measure the largest difference between neighbours: at random pairs, by climbing, at the worst cases.
 
-    `release` gets the units of a dataset and returns the noise-free value, the same for the same units.
+    `release` gets the units of a dataset and returns the noise-free value, the same for the same units. If
+    units have weights, every difference is divided by that of its unit, the larger one if both sides have
+    some.
     """
     whole(pairs=pairs)
-    if worst_case is not None:
-        _check_worst_case(worst_case, bound, datasets)
+    cases = [worst_case] if isinstance(worst_case, Neighbours) else list(worst_case or ())
+    for case in cases:
+        _check_worst_case(case, bound, datasets)
+
+    def measured(pair: Neighbours) -> float:
+        change = difference(release, bound, pair)
+        return change if weight_of is None else _relative(change, pair, datasets, weight_of)
+
     chance = Seeds(seed).generator("sensitivity")
     _refuse_noise(release, bound, random_units(datasets, chance))
     drawn = (random_neighbours(datasets, bound.adjacency, chance) for _ in range(pairs))
-    differences = [(difference(release, bound, pair), pair) for pair in drawn]
+    differences = [(measured(pair), pair) for pair in drawn]
     largest, worst = max(differences, key=lambda found: found[0])
     found = "a random pair"
     for _ in range(climbs):
         candidate = mutated(worst, datasets, bound.adjacency, chance)
-        reached = difference(release, bound, candidate)
+        reached = measured(candidate)
         if reached > largest:
             found = "a pair found by climbing"
         if reached >= largest:  # equally bad pairs too, or the climb would end on the first plateau
             largest, worst = reached, candidate
-    at_worst = None if worst_case is None else difference(release, bound, worst_case)
-    if at_worst is not None and at_worst > largest:
-        largest, found = at_worst, "the worst case"
-    compared = pairs + climbs + (worst_case is not None)
-    return Report(bound=bound, largest=largest, found=found, pairs=compared, worst_case=at_worst)
+    at_worst = [measured(case) for case in cases]
+    if max(at_worst, default=0.0) > largest:
+        largest, found = max(at_worst), "the worst case"
+    return Report(
+        bound=bound,
+        largest=largest,
+        found=found,
+        pairs=pairs + climbs + len(cases),
+        worst_case=min(at_worst, default=None),
+        weighed=weight_of is not None,
+    )
 
 
 def assert_bounded(
@@ -144,6 +165,46 @@ def assert_bounded(
     if not report.holds:
         raise AssertionError(str(report))
     return report
+
+
+def assert_weighed(
+    release: Release,
+    bound: Bound,
+    datasets: Datasets,
+    *,
+    weight_of: WeightOf,
+    worst_cases: Sequence[Neighbours] = (),
+    pairs: int = 200,
+    climbs: int = 200,
+    seed: int = 0,
+) -> Report:
+    """Assert that a unit of weight w changes a release by at most w times the bound, and can by as much.
+
+    Give worst cases of small weights as well as of 1: each must come close to its own part of the bound.
+    """
+    if not bound.weighed:
+        raise ConfigError("the bound says nothing of weights. Use assert_bounded, or a weighed bound.")
+    report = check(
+        release,
+        bound,
+        datasets,
+        worst_case=worst_cases,
+        pairs=pairs,
+        climbs=climbs,
+        seed=seed,
+        weight_of=weight_of,
+    )
+    if not report.holds:
+        raise AssertionError(str(report))
+    return report
+
+
+def _relative(change: float, pair: Neighbours, datasets: Datasets, weight_of: WeightOf) -> float:
+    sides = (pair.units[pair.which], pair.other)
+    weight = max((weight_of(side) for side in sides if side is not datasets.empty), default=0.0)
+    if weight > 0:
+        return change / weight
+    return math.inf if change > 0 else 0.0
 
 
 def _value(release: Release, bound: Bound, units: Units) -> Values:

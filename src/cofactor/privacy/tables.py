@@ -6,6 +6,7 @@ true one by less than 2^-100 in total variation, whatever the size of its table.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -15,7 +16,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import positive, whole
+from cofactor.config import positive
 from cofactor.errors import ConfigError
 
 LARGEST_DEVIATION = 2**17
@@ -32,7 +33,7 @@ _LEADING = range(8, 17)
 _KEPT = 8
 """Tables kept; the largest take 60 MB."""
 _KEPT_SMALL, _SMALL = 128, 2**20
-"""Tables of Skellam laws of small variance that are kept: noise in layers needs dozens of them in turn."""
+"""Small tables that are kept: noise in layers needs dozens of them in turn."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,23 +80,38 @@ def discrete_laplace(scale: float) -> Table:
     return _symmetric(side)
 
 
-@lru_cache(_KEPT)
-def polya(scale: float, parties: int) -> Table:
-    """Return the negative binomial law of which the difference, `parties` times added, is discrete Laplace.
+@lru_cache(_KEPT_SMALL)
+def polya_count(scale: float, shape: Fraction) -> Table:
+    """Return how many jumps make up the difference of two negative binomial numbers of this shape.
 
-    P(k + 1) / P(k) = q (k + r) / (k + 1), with q = exp(-1 / scale) and r = 1 / parties.
+    A negative binomial number with P(k + 1) / P(k) = q (k + shape) / (k + 1) and q = exp(-1 / scale) is the
+    sum of a Poisson number of independent jumps, of mean -shape log(1 - q); in the difference of two, twice
+    as many jumps go either way. Only this small table depends on the shape.
     """
     positive(scale=scale)
-    whole(parties=parties)
     _refuse_above(LARGEST_SCALE, scale=scale)
-    ratio = _exp(1 / Fraction(scale))
+    if not isinstance(shape, Fraction) or not 0 < shape <= 1:
+        raise ConfigError(f"shape must be a Fraction above 0 and at most 1, got {shape!r}.")
+    mean = 2 * _minus_log(1 / Fraction(scale)) * shape.numerator // shape.denominator
     weights: list[int] = []
     weight = _ONE
-    while not _negligible(weight, ratio):
-        k = len(weights)
+    while not _negligible(weight, mean // (len(weights) + 1)):
         weights.append(weight)
-        weight = (weight * ratio >> _PLACES) * (k * parties + 1) // ((k + 1) * parties)
+        weight = (weight * mean >> _PLACES) // len(weights)
     return _table(0, weights)
+
+
+@lru_cache(_KEPT)
+def polya_jump(scale: float) -> Table:
+    """Return the law of one such jump: P(k) ~ q^|k| / |k|, for k other than 0, with q = exp(-1 / scale)."""
+    positive(scale=scale)
+    _refuse_above(LARGEST_SCALE, scale=scale)
+    ratio = _exp(1 / Fraction(scale))
+    side, weight = [0], _ONE
+    while not _negligible(weight, ratio):
+        side.append(weight)
+        weight = (weight * ratio >> _PLACES) * (len(side) - 1) // len(side)
+    return _symmetric(side)
 
 
 def skellam(variance: float) -> Table:
@@ -137,6 +153,35 @@ def skellam_reach(variance: float, bits: float) -> int:
     def exponent(k: int) -> float:
         return k * math.asinh(k / variance) - k * k / (math.hypot(k, variance) + variance)
 
+    return _least(exponent, bits)
+
+
+def polya_reach(scale: float, shape: float, bits: float) -> int:
+    """Return a k for which Chernoff's bound says that P(X >= k) is at most 2^-bits.
+
+    X is the difference of two negative binomial numbers of this shape r; with a = 1 / scale its generating
+    function at s < a is (2 sinh^2(a / 2) / (cosh a - cosh s))^r. Every such s bounds P(X >= k); the one that
+    is taken is best for a large scale.
+    """
+    positive(scale=scale, shape=shape)
+
+    def exponent(k: int) -> float:
+        tail = k / scale
+        root = math.hypot(shape, tail)
+        nearness = shape * (1 + shape / (root + tail)) / (shape + root)  # 1 - s / a
+        logs = _log_sinh(1 - nearness / 2, scale) + _log_sinh(nearness / 2, scale)
+        return (1 - nearness) * tail + shape * (logs - 2 * _log_sinh(0.5, scale))
+
+    return _least(exponent, bits)
+
+
+def _log_sinh(part: float, scale: float) -> float:
+    """Return log sinh(part / scale), which itself may be too large for a float."""
+    return part / scale + math.log(-math.expm1(-2 * part / scale) / 2)
+
+
+def _least(exponent: Callable[[int], float], bits: float) -> int:
+    """Return the least whole number whose exponent is enough for 2^-bits, if exponents rise."""
     most = 1
     while exponent(most) < bits * math.log(2):
         most *= 2
@@ -155,6 +200,15 @@ def _exp(power: Fraction) -> int:
     with localcontext() as context:
         context.prec = 100
         return int((-Decimal(power.numerator) / Decimal(power.denominator)).exp() * _ONE)
+
+
+def _minus_log(power: Fraction) -> int:
+    """Return -log(1 - exp(-power)) in fixed point."""
+    if power > _PLACES:
+        return 0
+    with localcontext() as context:
+        context.prec = 100
+        return int(-(1 - (-Decimal(power.numerator) / Decimal(power.denominator)).exp()).ln() * _ONE)
 
 
 def _negligible(weight: int, ratio: int) -> bool:

@@ -38,8 +38,9 @@ from cofactor.recipes.item_letters import (
 )
 from cofactor.recipes.item_models import Units, choice_of, choosing_model, features_of, model_of
 from cofactor.recipes.item_rounds import item_columns
-from cofactor.recipes.item_sums import Known, gains, summed, told_in
+from cofactor.recipes.item_sums import Known, bounded_total, gains, summed, told_in
 from cofactor.recipes.item_updates import with_counts, with_gain, with_items, with_spread, with_users
+from cofactor.recipes.item_weights import drawn_to_take_part, mean_part, own_weights, samples
 from cofactor.recipes.projected_steps import Sketch
 from cofactor.recipes.summing_mode import into_sum, only_sums
 
@@ -48,21 +49,25 @@ if TYPE_CHECKING:
 
 Reals = NDArray[np.float64]
 
+_TAKING_PART = "taking part"
+"""Under which name a party remembers who takes part."""
+
 
 class ItemParticipant:
     """One device, a party of many users, or a cohort of devices: tastes never leave it."""
 
     def __init__(self, recipe: "SharedBiases", home: Home) -> None:
-        """Bring ratings to the usual units."""
+        """Bring ratings to the usual units, and draw who takes part where not all do."""
         self._recipe, self._home = recipe, home
         self._units = Units(home.facts)
         self._ratings = self._units.inward(home.party.ratings.by_user)
         self._features = features_of(home.facts)
+        self._weights, self._taking_part = own_weights(home), drawn_to_take_part(home)
 
     def handle(self, round: int, message: Message) -> Message:
         """Add up what the party's users tell."""
         left = left_in(round, self._home)
-        ratings = self._ratings.keep(np.repeat(left, self._ratings.sizes))
+        ratings = self._ratings.keep(np.repeat(left & self._taking_part, self._ratings.sizes))
         if isinstance(message, UsersAsked):
             return UserSums(sums=self._out(USER_SUMS, self._users(ratings), left))
         if type(message) is ItemsKnown and 2 <= round <= 1 + len(self._recipe.steps):
@@ -95,11 +100,16 @@ class ItemParticipant:
         )
 
     def state(self) -> State:
-        """Return nothing: all that there is to know comes with each question."""
-        return {}
+        """Return who takes part where chance decided it; all else that there is to know comes with questions.
+
+        To draw anew after a crash would tell more than was promised.
+        """
+        return {_TAKING_PART: self._taking_part} if samples(self._home.facts.weights) else {}
 
     def restore(self, state: State) -> None:
         """Go on from there."""
+        if samples(self._home.facts.weights):
+            self._taking_part = np.asarray(state[_TAKING_PART], np.bool_)
 
     def _users(self, ratings: Grouped) -> Bounded:
         """Return 1 for each user with ratings, and the user's mean on a scale from -1 to 1."""
@@ -107,13 +117,14 @@ class ItemParticipant:
         totals = np.bincount(ratings.members(), ratings.values, minlength=len(sizes))
         rows = np.column_stack([sizes > 0, totals / (2.0 * np.maximum(sizes, 1))])
         grid = self._recipe.grid(USER_SUMS, self._home.facts)
-        return grid.total(rows, limit=math.sqrt(2), random=self._home.door.random, unit="user")
+        return bounded_total(rows, self._weights, grid, limit=math.sqrt(2), random=self._home.door.random)
 
     def _gain(self, message: GainAsked, ratings: Grouped) -> Bounded:
         recipe, factors = self._recipe, self._recipe.factor_count
         known = Known.of(message, self._features, factors)
         alone = Known.of(without_items(message), self._features, factors)
-        return gains(ratings, known, alone, recipe.grid(GAIN_SUM, self._home.facts), self._home.door.random)
+        grid = recipe.grid(GAIN_SUM, self._home.facts)
+        return gains(ratings, known, alone, grid, self._home.door.random, self._weights)
 
     def _items(self, step: int, message: Message, ratings: Grouped, left: NDArray[np.bool_]) -> Message:
         recipe, facts = self._recipe, self._home.facts
@@ -127,6 +138,7 @@ class ItemParticipant:
             items=recipe.grid(what, facts),
             spread=recipe.grid(spread_sums_of(step + 1), facts) if plan.spread_share else None,
             random=self._home.door.random,
+            weights=self._weights,
         )
         items = self._out(what, found.items, left)
         if found.spread is None:
@@ -174,7 +186,8 @@ class ItemCoordinator:
             return
         if round == 1:
             sums, noise = self._total(replies, USER_SUMS, "sums", (2,))
-            self._beliefs = with_users(self._beliefs, sums, noise, self._facts.user_count)
+            most = self._facts.user_count / mean_part(self._facts.weights)
+            self._beliefs = with_users(self._beliefs, sums, noise, most)
             return
         if round == self._recipe.gain_round:
             gain, noise = self._total(replies, GAIN_SUM, "gain", (1,))
@@ -247,10 +260,10 @@ class ItemCoordinator:
     def _total(
         self, replies: Mapping[str, Message], what: str, name: str, shape: tuple[int, ...]
     ) -> tuple[Reals, float]:
-        """Return a sum over all users, and the deviation of its noise."""
-        recipe, facts = self._recipe, self._facts
+        """Return a sum over all users, and the deviation of its noise: as if all of each user were in it."""
+        recipe, facts, part = self._recipe, self._facts, mean_part(self._facts.weights)
         total = sum((array_of(reply, name, shape, who) for who, reply in replies.items()), np.zeros(shape))
-        return np.asarray(total * recipe.grid(what, facts).step), recipe.noise_of(what, facts)
+        return np.asarray(total * recipe.grid(what, facts).step / part), recipe.noise_of(what, facts) / part
 
 
 def noise_of_items(mixed: Reals, chance: float, sketch: Sketch) -> Reals:

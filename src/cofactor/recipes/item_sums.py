@@ -2,7 +2,8 @@
 
 All ratings of a user go into the message. It is normalised to length 1 as a whole, so that no constant limits
 it and users whose ratings are hard to predict count for less; then it is rounded to whole grains and, should
-rounding have lengthened it, shortened once more.
+rounding have lengthened it, shortened once more. Where users have weights, the message of each is multiplied
+by hers, and she is bounded by so much less.
 """
 
 from collections.abc import Iterator
@@ -15,12 +16,14 @@ from cofactor.data.grouping import Grouped
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.halves import array_of
 from cofactor.federation.messages import Message
-from cofactor.privacy.bounding import Bounded, stated
+from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.events import Bound
 from cofactor.privacy.fixed_point import FixedPoint
 from cofactor.randomness import Random
 from cofactor.recipes.home_ridge import Fitted, fitted, taste_root
 from cofactor.recipes.item_beliefs import RATING_VARIANCE
 from cofactor.recipes.item_factors import Told
+from cofactor.recipes.item_weights import multiplied
 from cofactor.recipes.projected_steps import Sketch
 
 Reals = NDArray[np.float64]
@@ -134,6 +137,7 @@ def summed(
     items: FixedPoint,
     spread: FixedPoint | None,
     random: Random,
+    weights: Reals | None = None,
 ) -> Summed:
     """Add up the messages of all users, and how their tastes spread if there is a grid for that.
 
@@ -144,41 +148,69 @@ def summed(
     count, width = sketch.count, known.columns.shape[1]
     columns = 1 if told is None else 2 + told.factors
     table, spreads = np.zeros((count, columns), np.int64), np.zeros(width * (width + 1) // 2, np.int64)
-    for part in _parts(ratings):
+    for part, own in _parts(ratings, weights):
         if told is None:
             rows = chosen(part, known.importance)
         else:
             fit = known.fit(part, told, spreads=spread is not None)
             rows = messages(part, known, fit, count_weight, told)
+        rows = multiplied(rows, None if own is None else own[part.members()])
         mixed, places = rows * sketch.signs[part.index, None], sketch.rows[part.index]
-        table += items.table(mixed, part.ptr, places, place_count=count, limit=1.0, random=random).value
+        table += items.table(
+            mixed, part.ptr, places, place_count=count, limit=1.0, random=random, weights=own
+        ).value
         if spread is not None:
-            own = np.where(np.isfinite(fit.spreads).all(axis=1, keepdims=True), fit.spreads, 0.0)
-            spreads += spread.total(own, limit=SPREAD_LIMIT, random=random, unit="user").value
-    most = items.whole_limit(1.0, table.size)
+            known_spreads = np.where(np.isfinite(fit.spreads).all(axis=1, keepdims=True), fit.spreads, 0.0)
+            spreads += bounded_total(known_spreads, own, spread, limit=SPREAD_LIMIT, random=random).value
+    most, weighed = items.whole_limit(1.0, table.size), weights is not None
     if spread is None:
-        return Summed(stated(table, limit=most, unit="user"), None)
+        return Summed(_stated(table, most, weighed), None)
     limit = spread.whole_limit(SPREAD_LIMIT, spreads.size)
-    return Summed(stated(table, limit=most, unit="user"), stated(spreads, limit=limit, unit="user"))
+    return Summed(_stated(table, most, weighed), _stated(spreads, limit, weighed))
 
 
-def gains(ratings: Grouped, known: Known, alone: Known, grid: FixedPoint, random: Random) -> Bounded:
+def gains(
+    ratings: Grouped,
+    known: Known,
+    alone: Known,
+    grid: FixedPoint,
+    random: Random,
+    weights: Reals | None = None,
+) -> Bounded:
     """Add up by how much users predict their ratings better with what is known of items than without.
 
     Each rating is predicted from the user's other ratings; what is known of items has the user's own message
     in it, so that gains are a little too large. What a user tells is at most 1, or -1.
     """
     total = np.zeros(1, np.int64)
-    for part in _parts(ratings):
+    for part, own in _parts(ratings, weights):
         errors = [np.square(np.clip(each.fit(part).residuals, -_WIDTH, _WIDTH)) for each in (alone, known)]
         better = np.bincount(part.members(), errors[0] - errors[1], minlength=len(part.sizes))
         rows = np.where(np.isfinite(better), better, 0.0) / np.sqrt(np.maximum(part.sizes, 1))
-        total += grid.total(rows[:, None], limit=GAIN_LIMIT, random=random, unit="user").value
-    return stated(total, limit=grid.whole_limit(GAIN_LIMIT, 1), unit="user")
+        total += bounded_total(rows[:, None], own, grid, limit=GAIN_LIMIT, random=random).value
+    return _stated(total, grid.whole_limit(GAIN_LIMIT, 1), weights is not None)
 
 
-def _parts(ratings: Grouped) -> Iterator[Grouped]:
-    """Return the users in portions, so that what they need fits into memory."""
+def bounded_total(
+    rows: Reals, weights: Reals | None, grid: FixedPoint, *, limit: float, random: Random
+) -> Bounded:
+    """Add up a row for each user, multiplied by her weight if users have any, and at most so long."""
+    own = multiplied(rows, weights)
+    return grid.total(own, limit=limit, random=random, unit="user", weights=weights)
+
+
+def bound_of(limit: int, *, weighed: bool) -> Bound:
+    """Return the most by which a user changes a sum; where she has a weight, it multiplies that."""
+    return Bound(size=float(limit), norm="l2", unit="user", weighed=weighed)
+
+
+def _stated(total: NDArray[np.int64], limit: int, weighed: bool) -> Bounded:
+    return Bounded(value=total, bound=bound_of(limit, weighed=weighed))
+
+
+def _parts(ratings: Grouped, weights: Reals | None) -> Iterator[tuple[Grouped, Reals | None]]:
+    """Return the users in portions, with their weights, so that what they need fits into memory."""
     count = len(ratings.ptr) - 1
     for begin in range(0, count, _USERS):
-        yield ratings.window(begin, min(begin + _USERS, count))
+        end = min(begin + _USERS, count)
+        yield ratings.window(begin, end), None if weights is None else weights[begin:end]

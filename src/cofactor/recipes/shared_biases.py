@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from cofactor.config import not_negative, plain_numbers, positive
-from cofactor.data.public_items import PublicItems, public_items_lines
+from cofactor.data.public_items import PublicItems
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.factors.bayes import Bayes
 from cofactor.federation.door import OVERFLOW
@@ -19,7 +19,6 @@ from cofactor.federation.halves import Facts, Home, Promise, Split
 from cofactor.federation.messages import Message
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.calibrate import calibrated
-from cofactor.privacy.events import Bound
 from cofactor.privacy.fixed_point import FixedPoint
 from cofactor.privacy.mechanisms import Skellam
 from cofactor.privacy.schedule import Release, Schedule
@@ -39,24 +38,18 @@ from cofactor.recipes.item_letters import (
     item_sums_of,
     spread_sums_of,
 )
+from cofactor.recipes.item_promise import promise_of
 from cofactor.recipes.item_rounds import ItemRound, check_rounds, item_columns, usual_rounds
-from cofactor.recipes.item_sums import GAIN_LIMIT, SPREAD_LIMIT
+from cofactor.recipes.item_sums import GAIN_LIMIT, SPREAD_LIMIT, bound_of
+from cofactor.recipes.item_weights import least_weight, mean_part, stretches
 from cofactor.recipes.projected_steps import Sketch
-from cofactor.recipes.summing_mode import ONE_USER, check_sum, playable, two_parties
+from cofactor.recipes.summing_mode import check_sum, playable
 from cofactor.recipes.sums import AnySum, SecureSum, own_share
 from cofactor.recipes.usual_steps import one_release
 
 _RATING = (
     "{name} cannot protect single ratings: a user's residuals depend on all of the user's ratings, so one "
     'rating changes the whole message. Protect users: unit "user".'
-)
-_PUBLIC_OF_DEVICES = (
-    "Which items there are, about how many ratings a device has, who takes part, and who answers in which "
-    "round: public."
-)
-_PUBLIC_OF_PARTIES = (
-    "Which items there are, exactly how many users and ratings each party has, from which rounds and noise "
-    "follow, and who answers in which round: public."
 )
 
 
@@ -71,6 +64,7 @@ class SharedBiases:
     splits: ClassVar[tuple[Split, ...]] = ("on-device", "horizontal")
     units: ClassVar[tuple[Unit, ...]] = ("user",)
     takes_implicit: ClassVar[bool] = True
+    takes_weights: ClassVar[tuple[Unit, ...]] = ("user",)
     messages: ClassVar[tuple[type[Message], ...]] = (
         GainAsked,
         GainSum,
@@ -127,7 +121,8 @@ class SharedBiases:
         assert chosen.noise is not None
         rounds = self.item_rounds
         if rounds is None:
-            rounds = self._usual(chosen.noise * math.sqrt(chosen._noises(facts)), facts)
+            noise = chosen.noise * math.sqrt(chosen._noises(facts)) / mean_part(facts.weights)
+            rounds = self._usual(noise, facts)
         if facts.implicit and any(each.factors or each.spread_share for each in rounds):
             raise ConfigError(
                 "ratings that only tell that something happened have no residuals. Leave factors and "
@@ -169,26 +164,7 @@ class SharedBiases:
 
     def promise(self, facts: Facts, budget: Budget) -> Promise:
         """Return what the guarantee says besides its numbers."""
-        own = own_share(self.aggregate, facts.summed)
-        names = [each.what for each in self.schedule(facts, budget.unit, facts.parties[0]).releases]
-        return Promise(
-            against=("the coordinator", "the other parties", "everyone who sees what is known of items"),
-            covers=(
-                "What is known of items, in every round and at the end: how often and how high they are "
-                "rated, and what their popularity and features mean to users.",
-                "How many users have ratings, their mean, and whether it helped: released with noise, too.",
-            ),
-            does_not_cover=(
-                _PUBLIC_OF_DEVICES if facts.split == "on-device" and not facts.cohort else _PUBLIC_OF_PARTIES,
-                *public_items_lines(facts.public_items),
-                "What a device or a party shows to its own users: made from raw ratings, it stays there.",
-                ONE_USER,
-            ),
-            warnings=two_parties(facts),
-            assumptions=self.aggregate.assumptions(facts.summed),
-            why_not=self.aggregate.why_not(facts.summed),
-            shared={} if facts.cohort else dict.fromkeys(names, own),
-        )
+        return promise_of(self, facts, budget)
 
     @property
     def steps(self) -> tuple[ItemRound, ...]:
@@ -216,6 +192,7 @@ class SharedBiases:
             limit=self._limit(what),
             dimension=self._dimension(what, facts),
             noise_multiplier=max(1.1 * noise, 1.0),
+            least_weight=least_weight(facts.weights),
         )
 
     def noise_of(self, what: str, facts: Facts) -> float:
@@ -241,7 +218,7 @@ class SharedBiases:
         return Release(
             what=what,
             mechanism=Skellam(noise_multiplier=self._share(what) ** -0.5),
-            bound=Bound(size=float(most), norm="l2", unit="user"),
+            bound=bound_of(most, weighed=stretches(facts.weights)),
             dimension=dimension,
             rounds=1,
             first={USER_SUMS: 1, GAIN_SUM: self.gain_round}.get(what) or 1 + _number(what),

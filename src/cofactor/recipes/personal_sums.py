@@ -1,0 +1,77 @@
+"""What ratings add to the sums of `PersonalBiases`: each a function of itself, its weight and public numbers.
+
+A rating touches one item, so every item's sum may have all of the budget: what is bounded is the change of
+the whole table.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.data.grouping import Grouped
+from cofactor.errors import RunError
+from cofactor.federation.weights import PublicWeights
+from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.budget import Adjacency
+from cofactor.privacy.noise import exponential
+from cofactor.privacy.stretching import stretched_table
+from cofactor.privacy.weights import taking_part
+from cofactor.randomness import Random
+
+Reals = NDArray[np.float64]
+
+
+def table_of(
+    ratings: Grouped,
+    own: Reals | None,
+    public: PublicWeights | None,
+    *,
+    items: int,
+    grains: int,
+    adjacency: Adjacency,
+    random: Random,
+) -> Bounded:
+    """Add up ratings, which lie between -2 and 2, by item, each shrunk by its weight or taken by chance.
+
+    `own` are the weights of the users, and stay here.
+    """
+    weights = weights_of(ratings, own, public)
+    weighed = public is not None and public.threshold is None
+    if public is not None and public.threshold is not None:
+        ratings = ratings.keep(drawn(taking_part(weights, public.epsilon, public.threshold), random))
+        weights = np.ones(len(ratings.index))
+    table = stretched_table(
+        _rows(ratings.values / 2.0, adjacency),
+        weights,
+        ratings.index,
+        place_count=items,
+        grains=grains,
+        random=random,
+        adjacency=adjacency,
+    )
+    return Bounded(value=table.value, bound=replace(table.bound, weighed=weighed))
+
+
+def _rows(values: NDArray[Any], adjacency: Adjacency) -> Reals:
+    """Return what a rating from -1 to 1 adds: itself, or two halves that add up to 1 if it counts, too."""
+    wide = np.asarray(values, np.float64)
+    return wide[:, None] if adjacency == "value" else np.column_stack([1 + wide, 1 - wide]) / 2
+
+
+def weights_of(ratings: Grouped, own: Reals | None, public: PublicWeights | None) -> Reals:
+    """Return the weight of each rating: beta_i gamma_j."""
+    if public is None:
+        return np.ones(len(ratings.index))
+    if own is None:
+        raise RunError("users have weights here, and those of this party are missing. Nothing was released.")
+    return np.asarray(own[ratings.members()] * public.items[ratings.index])
+
+
+def drawn(chances: Reals, random: Random) -> NDArray[np.bool_]:
+    """Draw who takes part, each with a chance of its own, in secret."""
+    # An exponential number is below -log(1 - p) with chance p.
+    with np.errstate(divide="ignore"):
+        limits = -np.log1p(-chances)
+    return np.asarray(exponential(chances.shape, random) < limits)

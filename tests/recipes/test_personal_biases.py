@@ -1,0 +1,438 @@
+"""`PersonalBiases`: each rating is protected as far as its own weight asks, and what is left predicts."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cofactor.data.public_items import PublicItems
+from cofactor.data.ratings import Ratings, Scale
+from cofactor.data.split import by_fraction
+from cofactor.errors import ConfigError, Refused, RunError, TooFew
+from cofactor.factors.baselines import UserMean
+from cofactor.factors.model import Factors
+from cofactor.federation.channel import Failures
+from cofactor.federation.door import Door
+from cofactor.federation.federation import Federation
+from cofactor.federation.halves import Home
+from cofactor.federation.party import Party
+from cofactor.federation.run import Run
+from cofactor.federation.verify import verify
+from cofactor.privacy import stretching
+from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.budget import Adjacency, Budget
+from cofactor.privacy.calibrate import calibrated
+from cofactor.privacy.coverage import assert_noise_covers
+from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.neighbours import Datasets, Neighbours
+from cofactor.privacy.personal import PersonalBudget
+from cofactor.privacy.sensitivity import assert_bounded, assert_weighed
+from cofactor.privacy.weights import HDPMF_USERS, Weights, taking_part
+from cofactor.randomness import InsecureRandom, SecureRandom
+from cofactor.recipes import personal_sums
+from cofactor.recipes.hosts import aggregate_of
+from cofactor.recipes.personal_biases import PersonalBiases
+from cofactor.recipes.personal_letters import CoRatingAsked, RatingsAsked
+from cofactor.recipes.plan import plan
+from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
+from cofactor.recipes.train import train
+from tests.recipes.parties import horizontal, mse, small_ratings, transcript
+
+USERS, ITEMS, SCALE = 4, 5, Scale(1, 5)
+ITEM_WEIGHTS = {0: 1.0, 1: 0.25, 2: 0.6, 3: 1.0, 4: 0.9}
+ADJACENCIES: tuple[Adjacency, ...] = ("value", "empty")
+FEW = PersonalBiases(aggregate=IdealSum(dropout=0.25, colluding=0.25))
+"""For as few devices as tests have."""
+
+
+class One(NamedTuple):
+    """A rating, and the weight of its user."""
+
+    weight: float
+    item: int
+    value: float
+
+
+Units = tuple[One | None, ...]
+
+
+def personal(units: Units = (), **settings: Any) -> PersonalBudget:
+    """Return a budget in which user k has the weight of unit k."""
+    own = [0.7 if unit is None else unit.weight for unit in units]
+    users = Weights.by(lambda user: own[user], groups=HDPMF_USERS)
+    return PersonalBudget(**({"epsilon": 1.0, "users": users, "items": Weights.by(ITEM_WEIGHTS)} | settings))
+
+
+def plain(epsilon: float = 1.0, adjacency: Adjacency = "value", delta: float = 0.0) -> Budget:
+    return Budget(epsilon=epsilon, delta=delta, unit="rating", adjacency=adjacency)
+
+
+def table(units: Units) -> Ratings:
+    """Return ratings in a table whose size never changes: unit k is of user k."""
+    rated = [(user, unit.item, unit.value) for user, unit in enumerate(units) if unit is not None]
+    users, items, values = zip(*rated, strict=True) if rated else ((), (), ())
+    return Ratings.from_rows(
+        np.array(users, np.int64),
+        np.array(items, np.int64),
+        np.array(values, np.float32),
+        user_ids=np.arange(USERS),
+        item_ids=np.arange(ITEMS),
+        scale=SCALE,
+    )
+
+
+def half(ratings: Ratings, budget: Budget, recipe: PersonalBiases = FEW, random: Any = None) -> Any:
+    """Return the half of a cohort, at work in its first round."""
+    federation = Federation.on_device(ratings, scale=SCALE)
+    if isinstance(budget, PersonalBudget):
+        federation = federation.with_weights(budget.users, budget.items, budget=budget)
+        budget = budget.public
+    facts, party = federation.facts, federation.parties[0]
+    settled = recipe.settled(facts, budget)
+    schedule = calibrated(settled.schedule(facts, "rating", party.name), budget)
+    ledger = Ledger.create(None, party=party.name, fingerprint="a test", budget=budget)
+    door = Door(
+        party=party.name,
+        ledger=ledger,
+        random=random or InsecureRandom(0),
+        run="a test",
+        schedule=schedule,
+        layers=aggregate_of(settled).layers(facts.summed),
+        cohort=True,
+    )
+    door.begin(1)
+    return settled.participant(Home(party=party, facts=facts, schedule=schedule, door=door, seed=0))
+
+
+def bounded_of(units: Units, budget: Budget) -> Bounded:
+    """Return what a cohort gives to the door, without noise."""
+    participant, seen = half(table(units), budget), []
+
+    def share(_: Any, bounded: Bounded, **__: Any) -> NDArray[np.int64]:
+        seen.append(bounded)
+        return bounded.value
+
+    participant._home.door.share = share
+    participant.handle(1, RatingsAsked())
+    (found,) = seen
+    assert found.bound == participant._home.schedule.releases[0].bound
+    return found
+
+
+class _Unmoved:
+    """Chance that rounds every number up: the same however many there are."""
+
+    ROUNDS = 0
+
+    @staticmethod
+    def fill(words: NDArray[np.uint32], *_: Any) -> None:
+        words[:] = 2**32 - 1
+
+
+@pytest.fixture
+def unmoved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretching, "chacha", _Unmoved)
+
+
+def draw(chance: np.random.Generator) -> One:
+    weight = float(chance.choice([1.0, 0.1, 0.37, 0.013, chance.uniform(0.001, 1)]))
+    return One(weight, int(chance.integers(ITEMS)), float(chance.choice([1.0, 5.0, 2.0, 3.7])))
+
+
+def redraw(unit: One | None, chance: np.random.Generator) -> One | None:
+    return None if unit is None else unit._replace(value=float(chance.choice([1.0, 5.0])))
+
+
+DATASETS = Datasets(draw=draw, count=USERS, empty=None, redraw=redraw)
+
+
+def weight_of(unit: One | None) -> float:
+    return 0.0 if unit is None else unit.weight * ITEM_WEIGHTS[unit.item]
+
+
+def worst(adjacency: Adjacency, unit: One) -> Neighbours:
+    other = unit._replace(value=SCALE.low) if adjacency == "value" else None
+    return Neighbours(units=(unit, One(0.5, unit.item, 2.0), None, None), which=0, other=other)
+
+
+@pytest.mark.usefixtures("unmoved")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_each_rating_changes_the_sums_by_no_more_than_its_own_weight_allows(adjacency: Adjacency) -> None:
+    loud = (One(1.0, 3, SCALE.high), One(0.3, 2, SCALE.high), One(0.25, 0, SCALE.high))
+    assert_weighed(
+        lambda units: bounded_of(units, personal(units, adjacency=adjacency)),
+        bounded_of((None,) * USERS, personal((None,) * USERS, adjacency=adjacency)).bound,
+        DATASETS,
+        weight_of=weight_of,
+        worst_cases=[worst(adjacency, unit) for unit in loud],
+        pairs=30,
+        climbs=30,
+    )
+
+
+@pytest.mark.usefixtures("unmoved")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_without_weights_each_rating_has_all_of_the_bound(adjacency: Adjacency) -> None:
+    budget = plain(adjacency=adjacency)
+    bound = bounded_of((None,) * USERS, budget).bound
+    assert not bound.weighed
+    assert_bounded(
+        lambda units: bounded_of(units, budget),
+        bound,
+        DATASETS,
+        worst_case=worst(adjacency, One(1.0, 3, SCALE.high)),
+        pairs=20,
+        climbs=20,
+    )
+
+
+@pytest.mark.usefixtures("unmoved")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_whoever_takes_part_is_bounded_like_anybody(
+    monkeypatch: pytest.MonkeyPatch, adjacency: Adjacency
+) -> None:
+    # Chance is for who takes part; what is bounded is what those add who do.
+    monkeypatch.setattr(personal_sums, "drawn", lambda chances, _: chances > 0.2)
+    sampled: dict[str, Any] = {"adjacency": adjacency, "mechanism": "sampling", "threshold": 0.5}
+    bound = bounded_of((None,) * USERS, personal((None,) * USERS, **sampled)).bound
+    assert not bound.weighed
+    assert_bounded(
+        lambda units: bounded_of(units, personal(units, **sampled)),
+        bound,
+        DATASETS,
+        worst_case=worst(adjacency, One(0.9, 3, SCALE.high)),
+        pairs=20,
+        climbs=20,
+    )
+
+
+def test_ratings_take_part_as_often_as_their_weights_say() -> None:
+    chances = np.repeat(taking_part(np.array([0.02, 0.3, 0.499, 0.5, 0.9]), 1.0, 0.5), 20_000)
+    took = personal_sums.drawn(chances, SecureRandom()).reshape(5, -1).mean(axis=1)
+    wanted = chances.reshape(5, -1)[:, 0]
+    # Six deviations: false alarms below 1e-7.
+    assert (np.abs(took - wanted) <= 6 * np.sqrt(wanted * (1 - wanted) / 20_000)).all()
+    assert took[3] == took[4] == 1.0
+
+
+@pytest.mark.parametrize("mechanism", ["stretching", "sampling"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_noise_covers_all_but_what_is_public(adjacency: Adjacency, mechanism: str) -> None:
+    def released(units: Units) -> NDArray[Any]:
+        budget = personal(units, adjacency=adjacency, mechanism=mechanism)
+        reply = half(table(units), budget, random=SecureRandom()).handle(1, RatingsAsked())
+        return np.concatenate([array.ravel() for array in reply.arrays.values()])
+
+    assert_noise_covers(released, adjacency, DATASETS, runs=12)
+
+
+def test_a_party_without_its_users_weights_releases_nothing() -> None:
+    units: Units = (One(0.1, 0, 5.0), None, None, None)
+    participant = half(table(units), personal(units))
+    bare = replace(participant._home.party, weights=None)
+    object.__setattr__(participant._home, "party", bare)
+    with pytest.raises(RunError, match="are missing"):
+        participant.handle(1, RatingsAsked())
+
+
+def cohort(ratings: Ratings) -> Federation:
+    return Federation.on_device(ratings, scale=ratings.scale)
+
+
+def outcome(
+    recipe: PersonalBiases, budget: Budget | None, seed: int = 0, **settings: Any
+) -> tuple[Run, float]:
+    learn, test = by_fraction(small_ratings(), 0.1, seed=seed)
+    run = train(recipe, cohort(learn), budget=budget, random=InsecureRandom(seed), **settings)
+    return run, mse(run.homes, cohort(test))
+
+
+def everybody(**settings: Any) -> PersonalBudget:
+    return PersonalBudget.as_published(**({"epsilon": 4.0} | settings))
+
+
+def test_it_predicts_better_than_users_by_themselves_and_privacy_costs_something() -> None:
+    learn, test = by_fraction(small_ratings(), 0.1, seed=0)
+    alone = mse({"devices": UserMean().fit(learn)}, cohort(test))
+    open_, unprotected = outcome(PersonalBiases(), None)
+    assert not open_.guarantee.holds
+    for settings in ({}, {"adjacency": "empty"}, {"mechanism": "sampling"}):
+        _, private = outcome(PersonalBiases(), everybody(**settings))
+        assert unprotected < private < alone - 0.05
+
+
+def test_more_privacy_costs_more_and_none_is_worse_than_knowing_nothing_of_items() -> None:
+    errors = [outcome(PersonalBiases(), plain(epsilon))[1] for epsilon in (0.003, 0.3, 9.0)]
+    assert errors[0] > errors[1] > errors[2]
+    learn, test = by_fraction(small_ratings(), 0.1, seed=0)
+    assert errors[0] < mse({"devices": UserMean().fit(learn)}, cohort(test)) + 0.01
+
+
+@pytest.mark.parametrize("epsilon", [0.0071, 0.3, 1.0, 7.77])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_all_of_epsilon_is_spent_and_not_a_digit_more(epsilon: float, adjacency: Adjacency) -> None:
+    run, _ = outcome(PersonalBiases(), plain(epsilon, adjacency))
+    assert run.guarantee.epsilon == pytest.approx(epsilon, rel=1e-12)
+    assert run.guarantee.epsilon <= epsilon
+
+
+def test_what_a_weight_is_promised_is_what_its_ratings_lose() -> None:
+    run, _ = outcome(PersonalBiases(), personal_of_all(0.25))
+    assert run.guarantee.for_weight(0.25).epsilon == pytest.approx(0.25)
+
+
+def personal_of_all(weight: float) -> PersonalBudget:
+    return PersonalBudget(epsilon=1.0, users=Weights.equal(weight))
+
+
+def test_who_rated_an_item_but_not_how_high_is_all_that_leaves_without_noise() -> None:
+    ratings = small_ratings()
+    other = Ratings.from_rows(
+        ratings.users,
+        ratings.items,
+        6 - ratings.values,
+        user_ids=ratings.user_ids,
+        item_ids=ratings.item_ids,
+        scale=ratings.scale,
+    )
+    recipe = replace(FEW, co_rating=3)
+    asked = CoRatingAsked(directions=np.linspace(-1, 1, len(ratings.item_ids) * 8).reshape(-1, 8))
+    answers = []
+    for each in (ratings, other):
+        participant = half(each, plain(), recipe)
+        participant._home.door.begin(2)
+        answers.append(participant.handle(2, asked).arrays["sums"])
+    assert np.array_equal(*answers)
+    assert answers[0].any()
+
+
+def test_columns_of_co_rating_and_public_features_are_in_the_model() -> None:
+    budget = everybody(epsilon=2.0)
+    run, _ = outcome(PersonalBiases(co_rating=4), budget)
+    assert run.model.item_vectors.shape[1] == 2 + 4
+    assert any("which items the same users rate" in line for line in run.guarantee.does_not_cover)
+    numbers = np.random.default_rng(0).normal(size=(80, 2))
+    public = PublicItems.of_numbers(np.arange(80), numbers, source="a test")
+    run, _ = outcome(PersonalBiases(public_items=public), budget)
+    assert run.model.item_vectors.shape[1] == 2 + 2
+
+
+def test_counts_are_not_shown_where_they_are_protected() -> None:
+    with pytest.raises(Refused, match=r"co_rating=3 shows who rated what"):
+        outcome(PersonalBiases(co_rating=3), plain(adjacency="empty"))
+    run, _ = outcome(PersonalBiases(), plain(adjacency="empty"))
+    assert not any("Who rated what: public" in line for line in run.guarantee.does_not_cover)
+    run, _ = outcome(PersonalBiases(), plain())
+    assert any("Who rated what: public" in line for line in run.guarantee.does_not_cover)
+
+
+def devices(count: int = 6) -> Federation:
+    ratings, parties = small_ratings(), []
+    for user in range(count):
+        own = ratings.where(ratings.users == user)
+        parties.append(Party(name=f"d{user}", ratings=own.select(users=np.arange(150) == user)))
+    return Federation.on_device(parties, scale=ratings.scale)
+
+
+@pytest.mark.parametrize("aggregate", [PlainSum(), SecureSum(dropout=0.3, colluding=0.2)])
+@pytest.mark.parametrize("mechanism", ["stretching", "sampling"])
+def test_devices_sum_without_showing_single_answers(aggregate: Any, mechanism: str, tmp_path: Any) -> None:
+    recipe = PersonalBiases(aggregate=aggregate)
+    run = train(recipe, devices(), budget=everybody(mechanism=mechanism))
+    assert run.guarantee.holds
+    assert run.together is not None
+    assert run.together.rounds == 1
+    hidden = any("masked" in sent.protection for sent in transcript(run))
+    assert hidden == isinstance(aggregate, SecureSum)
+    assert verify(run.save(tmp_path / "run")).holds
+    assert all(isinstance(model, Factors) for model in run.homes.values())
+
+
+@pytest.mark.parametrize("how", ["absent", "silent"])
+def test_a_sum_survives_devices_that_drop_out(how: str) -> None:
+    run = train(
+        PersonalBiases(aggregate=SecureSum(dropout=0.4, colluding=0.2)),
+        devices(),
+        budget=everybody(),
+        failures=Failures(**{how: frozenset({("d1", 1)})}),
+    )
+    assert run.guarantee.holds
+    assert run.model.choice.log_counts.max() > 0
+
+
+def test_parties_of_many_users_take_part_too() -> None:
+    learn, test = by_fraction(small_ratings(), 0.1, seed=0)
+    run = train(PersonalBiases(), horizontal(learn, 3), budget=everybody())
+    assert run.guarantee.holds
+    assert mse(run.homes, horizontal(test, 3)) < 1.5
+
+
+def test_weights_of_users_are_in_nothing_that_leaves_or_stays(tmp_path: Any) -> None:
+    secret = 0.123456789
+    budget = PersonalBudget(
+        epsilon=1.0, delta=1e-9, users=Weights.by(lambda _: secret, expected=0.5), items=Weights.equal()
+    )
+    run = train(PersonalBiases(), cohort(small_ratings()), budget=budget)
+    folder = run.save(tmp_path / "run")
+    found = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    assert b"0.123456" not in found
+    assert np.float64(secret).tobytes() not in found
+    assert str(secret)[:8] not in repr(run)
+
+
+def test_same_seeds_give_the_same_model_and_secure_noise_never_does() -> None:
+    first, again = (outcome(PersonalBiases(), everybody())[0] for _ in range(2))
+    assert np.array_equal(first.model.item_bias, again.model.item_bias)
+    fresh = [train(PersonalBiases(), cohort(small_ratings()), budget=everybody(delta=1e-9)) for _ in range(2)]
+    assert not np.array_equal(fresh[0].model.item_bias, fresh[1].model.item_bias)
+
+
+def test_too_many_devices_drop_out_of_a_cohort() -> None:
+    participant = half(table((One(1.0, 0, 3.0), None, None, None)), plain())
+    with pytest.raises(TooFew):
+        participant._without_noise(np.zeros(3, np.int64), 1, np.array([True, False, False, False]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"unit": "user"}, Refused, "single ratings"),
+        ({"adjacency": "replace"}, Refused, 'adjacency "replace"'),
+    ],
+)
+def test_what_it_cannot_promise_is_refused(settings: Any, error: Any, words: str) -> None:
+    budget = Budget(**({"epsilon": 1.0, "delta": 1e-6, "unit": "rating"} | settings))
+    with pytest.raises(error, match=words):
+        outcome(PersonalBiases(), budget)
+
+
+def test_very_many_devices_need_a_delta() -> None:
+    many = np.arange(201)
+    ratings = Ratings.from_rows(
+        many, many % 3, np.full(201, 3.0, np.float32), user_ids=many, item_ids=np.arange(3), scale=SCALE
+    )
+    with pytest.raises(Refused, match=r"delta=1e-9"):
+        train(PersonalBiases(), cohort(ratings), budget=plain())
+    train(PersonalBiases(), cohort(ratings), budget=plain(delta=1e-9), random=InsecureRandom(0))
+    train(PersonalBiases(aggregate=PlainSum()), cohort(ratings), budget=plain(), random=InsecureRandom(0))
+
+
+@pytest.mark.parametrize("settings", [{"co_rating": -1}, {"aggregate": 3}, {"home": 3}, {"public_items": 3}])
+def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
+    with pytest.raises(ConfigError):
+        PersonalBiases(**settings)
+
+
+def test_it_answers_nothing_that_was_not_planned() -> None:
+    participant = half(table((One(1.0, 0, 3.0), None, None, None)), plain())
+    with pytest.raises(RunError, match="did not expect"):
+        participant.handle(2, CoRatingAsked(directions=np.zeros((ITEMS, 5))))
+    with pytest.raises(RunError, match="did not expect"):
+        participant.handle(2, RatingsAsked())
+
+
+def test_a_plan_reads_no_data() -> None:
+    made = plan(PersonalBiases(), plain(delta=1e-9), users=1000, items=100, ratings=50_000)
+    assert made.schedule.releases[0].dimension == 100

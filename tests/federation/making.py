@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors, seen_in
-from cofactor.federation.door import OVERFLOW
+from cofactor.federation.door import slack_of
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Home, Promise, Split, State, array_of
 from cofactor.federation.messages import Message
@@ -20,7 +20,7 @@ from cofactor.federation.run import Run
 from cofactor.privacy.bounding import Bounded, sum_of_records, table_of_users
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.events import Bound
-from cofactor.privacy.mechanisms import Gaussian, Skellam
+from cofactor.privacy.mechanisms import DiscreteLaplace, Gaussian, Skellam
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import InsecureRandom, Random
 from cofactor.recipes.sums import AnySum, PlainSum, own_share
@@ -63,6 +63,8 @@ class ItemSums:
     split: ClassVar[Split] = "horizontal"
     units: ClassVar[tuple[Unit, ...]] = ("user",)
     messages: ClassVar[tuple[type[Message], ...]] = (Guess, Off, OffInAll)
+    noise: ClassVar[type[Skellam] | type[DiscreteLaplace]] = Skellam
+    """What parties share where nobody sees more than the sum."""
 
     rounds: int = 3
     limit: float | None = None
@@ -77,13 +79,15 @@ class ItemSums:
     def schedule(self, facts: Facts, unit: Unit, party: str | None = None) -> Schedule:  # noqa: ARG002
         assert self.limit is not None
         summed = self.summed(facts)
+        mechanism = self.noise() if summed else Gaussian()
+        size = HUNDREDTHS * self.limit if summed else self.limit
         release = Release(
             what=WHAT,
-            mechanism=Skellam() if summed else Gaussian(),
-            bound=Bound(size=HUNDREDTHS * self.limit if summed else self.limit, norm="l2", unit=unit),
+            mechanism=mechanism,
+            bound=Bound(size=size, norm=mechanism.norm, unit=unit),
             dimension=facts.item_count,
             bytes_per_number=8.0,
-            slack=OVERFLOW if summed else None,
+            slack=None if isinstance(mechanism, Gaussian) else slack_of(mechanism, facts.summed),
         )
         return Schedule(
             releases=(release,),
@@ -109,6 +113,13 @@ class ItemSums:
             why_not=self.aggregate.why_not(parties),
             shared={WHAT: own_share(self.aggregate, parties)},
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceSums(ItemSums):
+    """The same with discrete Laplace noise, as if the toy's users were bounded in l1."""
+
+    noise = DiscreteLaplace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,9 +155,9 @@ class Adder:
         most = HUNDREDTHS * 4 * self.home.facts.rating_count
         if schedule is None:
             return OffInAll(hundredths=door.unprotected(whole, largest_sum=most))
-        bound = replace(bounded.bound, size=HUNDREDTHS * self.recipe.limit)
         mechanism = schedule.releases[0].mechanism
-        assert isinstance(mechanism, Skellam)
+        assert isinstance(mechanism, Skellam | DiscreteLaplace)
+        bound = replace(bounded.bound, size=HUNDREDTHS * self.recipe.limit, norm=mechanism.norm)
         part = door.share(mechanism, Bounded(value=whole, bound=bound), what=WHAT, largest_sum=most)
         return OffInAll(hundredths=part)
 

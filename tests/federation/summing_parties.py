@@ -127,9 +127,10 @@ def play(
     failures: Failures = NO_FAILURES,
     private: bool = True,
     rounds: int = 1,
+    kind: type[ItemSums] = ItemSums,
 ) -> Played:
     """Let so many parties play; by default one round, in which everybody stays."""
-    played = prepared(ItemSums(rounds=rounds, aggregate=aggregate), horizontal(count), private=private)
+    played = prepared(kind(rounds=rounds, aggregate=aggregate), horizontal(count), private=private)
     channel = InProcess(played.hosts, failures=failures)
     try:
         drive(played.coordinator, Leaving(channel, leaves or {}), played.session, played.rounds.append)

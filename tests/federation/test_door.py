@@ -14,7 +14,7 @@ from cofactor.federation.door import COORDINATOR, OVERFLOW, Door, RoundLost, Sum
 from cofactor.privacy.bounding import Bounded, coordinates, vector
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Bound, Event
-from cofactor.privacy.laws import PolyaLaw, SkellamLaw
+from cofactor.privacy.laws import SkellamLaw
 from cofactor.privacy.layers import Layers
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, PoissonBinomial, Skellam

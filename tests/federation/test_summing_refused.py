@@ -104,18 +104,21 @@ def part(**changes: Any) -> SumPart:
         ({"variances": np.array([-1.0])}, "south says something impossible about its noise"),
         ({"variances": np.array([np.nan])}, "south says something impossible about its noise"),
         ({"variances": np.array([np.inf])}, "south says something impossible about its noise"),
+        ({"scales": np.zeros(2)}, "south says something impossible about its noise"),
+        ({"scales": np.array([-1.0])}, "south says something impossible about its noise"),
+        ({"scales": np.array([np.nan])}, "south says something impossible about its noise"),
+        ({"scales": np.ones(1), "variances": np.ones(1)}, "south says that its noise follows two laws"),
     ],
-    ids=range(7),
+    ids=range(11),
 )
 def test_numbers_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
     how = Summing(layers=Layers(parties=3, fewest=2))
     with pytest.raises(RunError, match=message):
         simulated(how, {"north": part(), "south": part(**wrong)})
-    if "variances" in wrong:
-        begun = [
-            SumBegun(form=form(), variances=v, data=np.zeros(0, np.uint8))
-            for v in (np.zeros(1), wrong["variances"])
-        ]
+    if "values" not in wrong:
+        usual: dict[str, Any] = {"variances": np.zeros(1), "scales": np.zeros(1)}
+        usual["data"] = np.zeros(0, np.uint8)
+        begun = [SumBegun(form=form(), **usual | changes) for changes in ({}, wrong)]
         with pytest.raises(RunError, match=message):
             CoordinatorSum(secure_summing(), dict(zip(("north", "south"), begun, strict=True)), "s", 1)
 
@@ -183,7 +186,7 @@ def test_first_letter_of_a_secure_sum_holds_keys_and_no_numbers() -> None:
     host = prepared(ItemSums(aggregate=SecureSum()), horizontal(3)).hosts["north"]
     reply = Letter.from_bytes(host.handle(question()), SUM_MESSAGES)
     assert reply.protection == "public"
-    assert set(reply.body.arrays) == {"variances", "data"}
+    assert set(reply.body.arrays) == {"variances", "scales", "data"}
     assert reply.body.arrays["variances"].tolist() == [200.0**2]
     # An advert is two keys, a signature and names of neighbours.
     assert reply.body.arrays["data"].size < 200

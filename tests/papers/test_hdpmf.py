@@ -14,7 +14,7 @@ from cofactor.papers import hdpmf_method
 from cofactor.papers.cells import Effort
 from cofactor.papers.drawing import chart
 from cofactor.papers.hdpmf import FIGURES, REPEATS
-from cofactor.papers.hdpmf_costs import composed, share
+from cofactor.papers.hdpmf_costs import composed, sampled, share
 from cofactor.papers.hdpmf_groups import ALL, by_group
 from cofactor.papers.hdpmf_lines import (
     CO_RATING,
@@ -103,7 +103,7 @@ def test_table_3_has_both_readings_what_they_cost_and_what_is_honest(folder: Pat
     assert shown == lines_of(made, "ml-100k, K = 5")
     rows = {(row.line, row.column): row for row in made.rows if row.panel == "ml-100k, K = 10"}
     fresh, fixed = rows["HDPMF, fresh noise", "MSE"], rows["HDPMF, fixed noise", "MSE"]
-    assert (fresh.paper, fresh.epsilon_label, fresh.epsilon) == (1.469, 1.0, 100.0)
+    assert (fresh.paper, fresh.epsilon_label, fresh.epsilon) == (1.469, 1.0, 4.0)
     assert (fixed.paper, fixed.epsilon_label, fixed.epsilon) == (1.469, 1.0, None)
     assert "no finite epsilon" in fixed.note
     assert rows[VALUES_PROTECTED, "MSE"].epsilon == pytest.approx(1.0)
@@ -114,7 +114,7 @@ def test_table_3_has_both_readings_what_they_cost_and_what_is_honest(folder: Pat
     assert len(tests) == 4
     assert {row.note.split(" (")[1] for row in tests} == {"the paper: *)", "the paper: ***)"}
     assert any(
-        "for which nothing leaves her" in sentence and "truly epsilon 100" in sentence
+        "for which nothing leaves her" in sentence and "truly epsilon 4, not 1" in sentence
         for sentence in made.findings
     )
 
@@ -177,18 +177,23 @@ def test_groups_say_who_pays_beside_the_own_mean(folder: Path) -> None:
     assert whole is not None
     assert alone is not None
     assert paired == pytest.approx(whole - alone)
-    assert any("Against her own mean" in sentence for sentence in made.findings)
+    assert list(dict.fromkeys(row.panel for row in made.rows)) == [
+        "ml-100k, users: MSE",
+        "ml-100k, users: MSE less that of the user's own mean",
+        "ml-100k, items by how sensitive they are: MSE",
+        "ml-100k, items by how sensitive they are: MSE less that of the user's own mean",
+    ]
+    assert sum(" lose" in sentence or " gain" in sentence for sentence in made.findings) == 2 * 6
 
 
 @pytest.mark.usefixtures("short")
-def test_the_command_prints_and_draws(folder: Path, tmp_path: Path, cofactor: Any) -> None:
+def test_the_command_prints_one_object_and_draws(folder: Path, tmp_path: Path, cofactor: Any) -> None:
     picture = tmp_path / "groups.svg"
-    done = cofactor("reproduce", "hdpmf", "groups", "--data", folder, "--quick", "--plot", picture)
+    done = cofactor("reproduce", "hdpmf", "groups", "--data", folder, "--quick", "--json", "--plot", picture)
     assert done.code == 0, done.err
-    assert "Who pays for privacy" in done.out
+    assert done.json["title"] == "Who pays for privacy"
+    assert done.json["data"]["seeds"] == 1
     assert "conservative" in picture.read_text()
-    told = cofactor("reproduce", "hdpmf", "figure8", "--data", folder, "--quick", "--json")
-    assert told.json["data"]["seeds"] == 1
 
 
 def test_groups_of_ratings_are_averaged_each_by_itself() -> None:
@@ -212,9 +217,21 @@ def test_the_t_test_is_one_sided_and_paired_and_has_the_papers_stars() -> None:
 
 
 def test_a_hundred_epochs_of_fresh_noise_cost_a_hundred_times_the_promise() -> None:
-    assert composed(0.0) == pytest.approx(100.0)
+    assert composed(1.0, 0.0) == pytest.approx(100.0)
+    assert composed(0.02, 0.0) == pytest.approx(2.0)
     # Less with a delta, and no less than the sum of mean losses: 100 / e for Laplace noise of epsilon 1.
-    assert 100 / np.e < composed(1e-6) < 100.0
+    assert 100 / np.e < composed(1.0, 1e-6) < 100.0
+
+
+def test_who_takes_part_in_pdpmf_loses_the_mean_promise_in_every_epoch() -> None:
+    assert sampled(1.0, 0.3) == pytest.approx(30.0)
+    # Equation 5 amplifies the whole, not every epoch.
+    chance = np.expm1(0.01) / np.expm1(0.3)
+    assert sampled(0.01, 0.3) == pytest.approx(np.log1p(chance * np.expm1(30.0)))
+    assert sampled(0.01, 0.3) > 2_000 * 0.01
+    own = repeat()
+    assert PDPMF_FRESH.spent(own) == pytest.approx(100 * own.weights.mean())
+    assert HDPMF_FIXED.spent(own) is None
 
 
 def test_one_message_has_the_noise_of_one_rater_of_many() -> None:

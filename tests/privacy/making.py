@@ -4,11 +4,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from cofactor.privacy.accountant import Spent, spent
 from cofactor.privacy.budget import Adjacency, Unit
 from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.laws import PolyaLaw
 from cofactor.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -58,3 +61,20 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     """Balle and Wang 2018, Theorem 8, for sensitivity 1."""
     a, b = 1 / (2 * multiplier), epsilon * multiplier
     return float(stats.norm.cdf(a - b) - math.exp(epsilon + stats.norm.logcdf(-a - b)))
+
+
+def assert_fits(drawn: NDArray[np.int64], law: PolyaLaw) -> None:
+    """Compare with the difference of two negative binomial numbers by chi-square; rare values are one.
+
+    It fails by chance less than once in 10^7 runs.
+    """
+    size = 1 << 14
+    one = stats.nbinom(float(law.shape), -np.expm1(-1 / law.scale)).pmf(np.arange(size // 2))
+    pmf = np.fft.ifft(np.abs(np.fft.fft(one, size)) ** 2).real
+    most = int(np.flatnonzero(pmf[: size // 2] * drawn.size >= 20).max())
+    expected = pmf[np.abs(np.arange(-most, most + 1))] * drawn.size
+    seen = np.bincount(np.clip(drawn, -most - 1, most + 1) + most + 1, minlength=2 * most + 3)
+    expected = np.concatenate([[(drawn.size - expected.sum()) / 2], expected, [0.0]])
+    expected[-1] = expected[0]
+    statistic = ((seen - expected) ** 2 / expected).sum()
+    assert stats.chi2.sf(statistic, len(seen) - 1) > 1e-8

@@ -267,6 +267,14 @@ def test_sums_with_noise_stay_below_the_largest_sum() -> None:
     assert np.any(sums > largest - 2 * math.sqrt(variance))
 
 
+def test_sums_with_laplace_noise_stay_below_the_largest_sum() -> None:
+    law = PolyaLaw(scale=20.0, shape=Fraction(8, 3))
+    largest = largest_sum(5, 30, law, 20, failure=1e-2)
+    sums = 5 * 30 + law.drawn((20_000, 20), SECURE)
+    assert np.mean(np.abs(sums).max(axis=1) > largest) <= 1e-2
+    assert np.any(sums > largest - 3 * 20)
+
+
 def test_parties_and_their_largest_numbers_count_in_full() -> None:
     law = SkellamLaw(variance=9.0)
     assert largest_sum(4, 10, law, 2) - largest_sum(1, 10, law, 2) == 30

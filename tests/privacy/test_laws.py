@@ -97,7 +97,7 @@ def test_reach_counts_bits_on_one_side() -> None:
         (lambda: SkellamLaw(variance=0.0), "variance must be greater than 0"),
         (lambda: PolyaLaw(scale=math.nan), "scale must be"),
         (lambda: PolyaLaw(scale=1.0, shape=Fraction(0)), "shape must be a Fraction above 0"),
-        (lambda: PolyaLaw(scale=1.0, shape=0.5), "shape must be a Fraction above 0"),
+        (lambda: PolyaLaw(scale=1.0, shape=0.5), "shape must be a Fraction above 0"),  # type: ignore[arg-type]
     ],
 )
 def test_laws_that_make_no_sense_are_refused(make: Any, message: str) -> None:

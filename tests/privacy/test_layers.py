@@ -19,6 +19,7 @@ from cofactor.privacy import noise, tables
 from cofactor.privacy.laws import AnyLaw, PolyaLaw, SkellamLaw
 from cofactor.privacy.layers import Layers, draw
 from cofactor.randomness import SecureRandom
+from tests.privacy.making import assert_fits
 
 SIGMAS = 5.8
 """Standard errors that pass: a normal number is beyond with probability 7e-9."""
@@ -280,20 +281,6 @@ def laplace_left(layers: Layers, survivors: int, count: int, law: AnyLaw = LAPLA
         total += layers.added(count, law, keys)
         total -= layers.excess(count, law, survivors, keys[layers.kept(survivors) :])
     return total
-
-
-def assert_fits(drawn: NDArray[np.int64], law: PolyaLaw) -> None:
-    """Compare with the difference of two negative binomial numbers by chi-square; rare values count as one."""
-    size = 1 << 14
-    one = stats.nbinom(float(law.shape), -np.expm1(-1 / law.scale)).pmf(np.arange(size // 2))
-    pmf = np.fft.ifft(np.abs(np.fft.fft(one, size)) ** 2).real
-    most = int(np.flatnonzero(pmf[: size // 2] * drawn.size >= 20).max())
-    expected = pmf[np.abs(np.arange(-most, most + 1))] * drawn.size
-    seen = np.bincount(np.clip(drawn, -most - 1, most + 1) + most + 1, minlength=2 * most + 3)
-    expected = np.concatenate([[(drawn.size - expected.sum()) / 2], expected, [0.0]])
-    expected[-1] = expected[0]
-    statistic = ((seen - expected) ** 2 / expected).sum()
-    assert stats.chi2.sf(statistic, len(seen) - 1) > 1e-8
 
 
 @pytest.mark.parametrize("scale", [0.7, 12.0, 60.0])

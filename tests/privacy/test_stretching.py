@@ -376,7 +376,8 @@ def test_weights_that_make_no_sense_are_refused_without_saying_them(bad: Any) ->
     with pytest.raises(ConfigError) as refused:
         stretched([[0.1], [0.2]], bad, [0, 1])
     assert str(refused.value) == message
-    encoding, usual = FixedPoint(step=0.01), {"limit": 1.0, "random": SECURE}
+    encoding = FixedPoint(step=0.01)
+    usual: dict[str, Any] = {"limit": 1.0, "random": SECURE}
     with pytest.raises(ConfigError, match="weights must be 2 numbers"):
         encoding.total(np.ones((2, 3)), unit="user", weights=bad, **usual)
     with pytest.raises(ConfigError, match="weights must be 2 numbers"):

@@ -18,6 +18,7 @@ from cofactor.errors import ConfigError
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.evidence import Evidence, epsilon_of_mu, evidence, mu_of
+from cofactor.privacy.laws import SkellamLaw
 from cofactor.privacy.layers import Layers, draw
 from cofactor.privacy.mechanisms import Gaussian, Skellam
 from cofactor.privacy.two_rounds import TwoRounds, best_weights, least_variance, really_spent
@@ -136,7 +137,7 @@ def published(omega: float, survivors: int) -> Watch:
 def layered(layers: Layers, survivors: int, *, accomplices: int | None = None) -> Watch:
     """Accomplices tell all of their noise: what is left to see is that of the others."""
     honest = survivors - (layers.colluding if accomplices is None else accomplices)
-    variances, kept = layers.variances(SIGMA**2), layers.kept(survivors)
+    variances, kept = layers.variances(SIGMA**2).tolist(), layers.kept(survivors)
 
     def watch(value: int) -> View:
         total = np.full(TRIALS, value, np.int64)
@@ -145,7 +146,7 @@ def layered(layers: Layers, survivors: int, *, accomplices: int | None = None) -
             keys = [secrets.token_bytes(32) for _ in variances]
             total += layers.added(TRIALS, SIGMA**2, keys)
             for layer, sums in enumerate(revealed, start=kept):
-                sums += draw(TRIALS, variances[layer], keys[layer])
+                sums += draw(TRIALS, SkellamLaw(variance=variances[layer]), keys[layer])
         return total.astype(np.float64), list(revealed.astype(np.float64))
 
     return watch

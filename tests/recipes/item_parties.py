@@ -71,6 +71,7 @@ def half(
     round: int = LAST,
     dropout: float = 0.0,
     random: Random | None = None,
+    weights: NDArray[np.float64] | None = None,
 ) -> Any:
     """Return the participant of the first party, at work in a round."""
     facts = facts or facts_of()
@@ -88,7 +89,7 @@ def half(
         layers=aggregate_of(settled).layers(facts.summed),
         cohort=facts.cohort,
     )
-    party = Party(name=facts.parties[0], ratings=ratings)
+    party = Party(name=facts.parties[0], ratings=ratings, weights=weights)
     home = Home(party=party, facts=facts, schedule=schedule, door=door, seed=0, dropout=dropout)
     door.begin(round)
     return settled.participant(home)

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 RECIPES = (
     "secure-als",
     "shared-biases",
-    "personal-biases",
     "vertical-taste",
+    "personal-biases",
     "vertical-mf",
     "horizontal-mf",
     "on-device-mf",
     "local-reports",
     "projected-mf",
     "multi-view",
+    "hdpmf",
     "central-dpsgd",
     "dp-sgld",
     "objective-perturbation",
@@ -50,6 +51,7 @@ def classes() -> dict[str, Any]:
     """Return all recipes by name."""
     from cofactor.recipes.alone import Alone
     from cofactor.recipes.central import CentralDPSGD
+    from cofactor.recipes.hdpmf import HDPMF
     from cofactor.recipes.horizontal import HorizontalMF
     from cofactor.recipes.langevin import DPSGLD
     from cofactor.recipes.local_reports import LocalReports
@@ -64,9 +66,9 @@ def classes() -> dict[str, Any]:
     from cofactor.recipes.vertical import VerticalMF
     from cofactor.recipes.vertical_taste import VerticalTaste
 
-    ours = (SecureALS, SharedBiases, PersonalBiases, VerticalTaste)
-    published = (VerticalMF, HorizontalMF, OnDeviceMF, LocalReports, ProjectedMF, MultiViewMF, CentralDPSGD)
-    literature = (DPSGLD, ObjectivePerturbation)
+    ours = (SecureALS, SharedBiases, VerticalTaste, PersonalBiases)
+    published = (VerticalMF, HorizontalMF, OnDeviceMF, LocalReports, ProjectedMF, MultiViewMF, HDPMF)
+    literature = (CentralDPSGD, DPSGLD, ObjectivePerturbation)
     return dict(zip(RECIPES, (*ours, *published, *literature, Alone, Pooled), strict=True))
 
 
@@ -166,15 +168,20 @@ def usual_adjacency(recipe: Any, unit: str) -> "Adjacency":
     return "value" if unit == "rating" and "rating" in getattr(recipe, "takes_weights", ()) else "empty"
 
 
-def with_usual_delta(budget: "Budget", recipe: Any, facts: "Facts", asked: "BudgetWish") -> "Budget":
-    """Choose delta, if it was left out: 1e-6, or a tenth of 1 / units, rounded down, if that is less.
+def with_delta(budget: "Budget", recipe: Any, facts: "Facts", asked: "BudgetWish") -> "Budget":
+    """Choose delta, if it was left out: next to none where single ratings have weights, and else the usual.
 
-    Where single ratings have weights, noise never fails, and next to none is needed.
+    Noise of such ratings never fails.
     """
+    if asked.delta is None and budget.unit == "rating" and "rating" in getattr(recipe, "takes_weights", ()):
+        return replace(budget, delta=_least_delta(recipe, facts, budget))
+    return with_usual_delta(budget, facts, asked)
+
+
+def with_usual_delta(budget: "Budget", facts: "Facts", asked: "BudgetWish") -> "Budget":
+    """Choose delta, if it was left out: 1e-6, or a tenth of 1 / units, rounded down, if that is less."""
     if asked.delta is not None:
         return budget
-    if budget.unit == "rating" and "rating" in getattr(recipe, "takes_weights", ()):
-        return replace(budget, delta=_least_delta(recipe, facts, budget))
     units = facts.user_count if budget.unit == "user" else facts.rating_count
     digit = Context(prec=1, rounding=ROUND_FLOOR)
     return replace(budget, delta=min(1e-6, float(digit.create_decimal(repr(0.1 / units)))))
@@ -247,7 +254,13 @@ def _as_published(recipe: Any, parties: int) -> Any:
         raise ConfigError(
             f"{type(recipe).__name__} has no published setting. --published goes with {_PUBLISHED}."
         )
-    return recipe.as_published(parties) if recipe.split == "vertical" else recipe.as_published()
+    published = recipe.as_published(parties) if recipe.split == "vertical" else recipe.as_published()
+    if type(published) is not type(recipe):
+        raise ConfigError(
+            f"{type(recipe).__name__} as published is not private, and is only there to be measured: "
+            "'cofactor reproduce'. Leave out --published."
+        )
+    return published
 
 
 def with_numbers(settings: Any, numbers: Mapping[str, int]) -> Any:

@@ -102,7 +102,7 @@ ItemWeights = Annotated[
 ]
 OtherWeights = Annotated[
     str | None,
-    typer.Option(metavar="WEIGHT", help="A weight, or a group, of all whom a file of weights leaves out."),
+    typer.Option(metavar="WEIGHT", help="A weight, or a group of users, for all whom a file leaves out."),
 ]
 Personal = Annotated[
     str | None,

@@ -61,7 +61,7 @@ def planned(budget: "PersonalBudget") -> list[dict[str, Any]]:
 
 def planned_lines(budget: "PersonalBudget") -> list[str]:
     """Say by group of users what a budget promises."""
-    from cofactor.privacy.figures import percent, rounded_up
+    from cofactor.privacy.figures import rounded_up
 
     lines = []
     for group in planned(budget):
@@ -69,7 +69,8 @@ def planned_lines(budget: "PersonalBudget") -> list[str]:
         line = f"{group['name']} users (weights {ranged(group['low'], group['high'])}): epsilon "
         line += high if low == high else f"{low} to {high}"
         if group["taking_part"] is not None:
-            line += f", by taking part with a chance of {percent(group['taking_part'][0])} or more"
+            chances = [f"{chance:.0%}" for chance in group["taking_part"]]
+            line += f", taking part with a chance of {' to '.join(dict.fromkeys(chances))}"
         lines.append(line)
     if budget.unit == "rating" and lines:
         lines.append("that is for items of weight 1; those of others are promised less, by their weight")

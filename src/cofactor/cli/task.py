@@ -122,7 +122,7 @@ class Task:
         if not self.progress.quiet:
             tell_slow(recipe, train_part.facts)
         if budget is not None:
-            budget = choose.with_usual_delta(budget, recipe, train_part.facts, self.wish.budget)
+            budget = choose.with_delta(budget, recipe, train_part.facts, self.wish.budget)
         with unfinished.kept(resume=resume) as folder, interrupted_between_steps(self.progress) as progress:
             run = self._trained(recipe, train_part, budget, failures, folder, progress)
         run = run.with_titles({} if table is None else table.titles())
@@ -133,8 +133,8 @@ class Task:
 
     def _weighed(self, budget: "Budget | None", recipe: Any) -> "tuple[Budget | None, Stated | None]":
         """Let the budget be personal where weights are named."""
-        unit = self.wish.budget.unit or recipe.units[0] if budget is None else budget.unit
-        check_wish(recipe, self.wish.weights, unit, len(self.files))
+        usual = *getattr(recipe, "takes_weights", ()), "user"
+        check_wish(recipe, self.wish.weights, usual[0] if budget is None else budget.unit, len(self.files))
         stated = Stated.read(self.wish.weights, self.wish.seed)
         if stated is None:
             return budget, None

@@ -95,6 +95,7 @@ class Reader:
         from cofactor.federation.weights import read_weights
         from cofactor.privacy.weights import Weights
 
+        others = self._others(whose, groups)
         found = read_weights(name, of=whose, groups=groups)
         table = (read_users if whose == "users" else read_items)(name)
         ids = [one for one in table.ids.tolist() if found.look_up(one) is not None]
@@ -105,16 +106,23 @@ class Reader:
         except DataError as error:
             raise DataError(f"{name}: {error}") from None
         # Of items everybody knows all weights; of users nothing may be read off them.
-        expected = float(known.mean()) if whose == "items" else self.expected
-        self._check_otherwise(groups)
-        weights = Weights.by(found.look_up, groups=groups, expected=expected, otherwise=self.otherwise)
-        complete = self.otherwise is not None
-        return Source(name=name, whose=whose, weights=weights, stated=found.look_up, complete=complete)
+        expected = self.expected if whose == "users" else float(known.mean())
+        return Source(
+            name=name,
+            whose=whose,
+            weights=Weights.by(found.look_up, groups=groups, expected=expected, otherwise=others),
+            stated=found.look_up,
+            complete=others is not None,
+        )
 
-    def _check_otherwise(self, groups: "tuple[Group, ...]") -> None:
+    def _others(self, whose: str, groups: "tuple[Group, ...]") -> float | str | None:
+        """Return the weight of those whom a file leaves out; groups that are named are those of users."""
         from cofactor.privacy.weights import Weights
 
+        if self.otherwise is None or (whose == "items" and isinstance(self.otherwise, str)):
+            return None
         try:
-            Weights.by(lambda _: self.otherwise, groups=groups, otherwise=1.0).of(["anybody"])
+            Weights.by({}, groups=groups, otherwise=self.otherwise).of(["anybody"])
         except DataError as error:
             raise ConfigError(f"--other-weights: {error}") from None
+        return self.otherwise

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from cofactor.privacy.personal import PersonalBudget
     from cofactor.privacy.weights import Group
 
-PERSONAL = ("stretching", "sampling")
-
 
 def check_wish(recipe: Any, wish: WeightsWish, unit: str, files: int) -> None:
     """Refuse, before anything is read, weights that a recipe would not regard, and what contradicts them."""
@@ -34,21 +32,17 @@ def check_wish(recipe: Any, wish: WeightsWish, unit: str, files: int) -> None:
         return
     if wish.users is None and wish.items is None:
         raise ConfigError(f"{', '.join(options_of(wish))}: whose weights? Add --user-weights FILE.")
-    units = getattr(recipe, "takes_weights", ())
-    if unit not in units:
-        able = [name for name, kind in choose.classes().items() if getattr(kind, "takes_weights", ())]
-        why = f"regards weights where each {' or '.join(units)} is protected" if units else "regards none"
+    if unit not in getattr(recipe, "takes_weights", ()):
         raise ConfigError(
-            f"users, or items, have weights, and {type(recipe).__name__} {why}. Leave weights out, or name "
-            f"another recipe: --recipe {' or '.join(able)}, the latter ones with --unit user."
+            f"{type(recipe).__name__} regards no weights where each {unit} is protected. Leave them out, or "
+            f"use {_able()}."
         )
     if wish.items is not None and unit == "user":
         raise ConfigError(
             "--item-weights are for single ratings: --unit rating. Of users, everything they rated is "
             "protected alike."
         )
-    one_of(PERSONAL, personal=wish.personal or PERSONAL[0])
-    if wish.threshold is not None and wish.personal != "sampling":
+    if wish.threshold is not None and _mechanism(wish) != "sampling":
         raise ConfigError("--threshold is for --personal sampling. Leave it out, or add that.")
     check_sources(wish, files)
 
@@ -71,9 +65,9 @@ def check_sources(wish: WeightsWish, files: int) -> None:
 class Stated:
     """Weights as they were stated: private where they are users'."""
 
-    users: "tuple[Source, ...]"
+    users: tuple[Source, ...]
     """One for all parties, or one for each."""
-    items: "Source | None"
+    items: Source | None
     personal: "Personal"
     threshold: float | None
 
@@ -91,7 +85,7 @@ class Stated:
         return cls(
             users=tuple(read.source(name, "users", groups) for name in _sources(wish.users)),
             items=None if wish.items is None else read.source(wish.items, "items", HDPMF_ITEMS),
-            personal=cast("Personal", wish.personal or PERSONAL[0]),
+            personal=_mechanism(wish),
             threshold=wish.threshold,
         )
 
@@ -174,8 +168,7 @@ def personal_plan(recipe: Any, budget: "Budget", wish: WeightsWish) -> "Personal
     check_wish(recipe, wish, budget.unit, 1)
     read = Reader(otherwise=wish.otherwise, expected=None, seed=0)
     items = None if wish.items is None else read.source(wish.items, "items", HDPMF_ITEMS)
-    personal = cast("Personal", wish.personal or PERSONAL[0])
-    stated = Stated(users=(), items=items, personal=personal, threshold=wish.threshold)
+    stated = Stated(users=(), items=items, personal=_mechanism(wish), threshold=wish.threshold)
     users = Weights.by({}, groups=_groups(wish) or HDPMF_USERS, expected=wish.expected)
     return replace(stated.budget(budget), users=users)
 
@@ -200,8 +193,22 @@ def measured_by_group(
     return errors_by_group(run, train, test, stated.groups_of(train), names)
 
 
+def _mechanism(wish: WeightsWish) -> "Personal":
+    from cofactor.privacy.budget import PERSONAL
+
+    chosen = wish.personal or "stretching"
+    one_of(PERSONAL, personal=chosen)
+    return cast("Personal", chosen)
+
+
+def _able() -> str:
+    """Name the recipes that regard weights, and who is protected there."""
+    found = {name: getattr(kind, "takes_weights", ()) for name, kind in choose.classes().items()}
+    return " or ".join(f"--recipe {name} --unit {unit}" for name, units in found.items() for unit in units)
+
+
 def _groups(wish: WeightsWish) -> "tuple[Group, ...] | None":
-    from cofactor.privacy.weights import Group
+    from cofactor.privacy.weights import Group, Weights
 
     if wish.groups is None:
         return None

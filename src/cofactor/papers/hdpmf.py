@@ -15,7 +15,7 @@ _SPLIT = (
     "Split, weights, beginnings and noise are drawn anew in every repeat."
 )
 _READINGS = (
-    "Fresh noise is drawn in every epoch, and all of it together costs 100 times what the paper promises; "
+    "Fresh noise is drawn in every one of 100 epochs, each of which spends what the paper promises for all; "
     "fixed noise is drawn once, as in the paper's proof, and hides nothing from who sees two epochs."
 )
 _DEVIATION = "Behind a number stands the standard deviation of the repeats, as in the paper."

@@ -11,60 +11,76 @@ from cofactor.papers.results import Row
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.mechanisms import Laplace
+from cofactor.privacy.weights import taking_part
 
-COMPOSED = "fresh noise, all epochs"
-SHARE = "fresh noise, one epoch, a user's own message"
-MESSAGES, FINAL = "fixed noise, who sees messages", "fixed noise, who sees the last item vectors only"
+PROMISED = "promised"
+STRETCHED = "HDPMF, fresh noise, all epochs"
+SAMPLED = "PDPMF, fresh noise, all epochs"
+SHARE = "HDPMF, fresh noise, one epoch, a user's own message"
+MESSAGES, FINAL = (
+    "HDPMF, fixed noise, who sees messages",
+    "HDPMF, fixed noise, who sees the last vectors only",
+)
+LIBERAL, STRICTEST = "rating of weight 1", "strictest rating"
 
 
-def composed(delta: float) -> float:
-    """Return what a rating of weight 1 loses by all epochs, if user vectors did not depend on it.
+def composed(promise: float, delta: float) -> float:
+    """Return what a rating loses by all epochs of HDPMF, if user vectors did not depend on it.
 
-    One rating changes an item's gradient by at most 2 sqrt(K) Delta, as a sum of absolute values: the
-    noise of Theorem 2 is that over epsilon in every coordinate.
+    One rating of weight W changes an item's gradient by at most 2 W sqrt(K) Delta, as a sum of absolute
+    values: the noise of Theorem 2 is that over epsilon W in every coordinate.
     """
     event = Event(
         what="item gradients",
         by="users",
         to="recommender",
-        mechanism=Laplace(noise_multiplier=1 / EPSILON),
+        mechanism=Laplace(noise_multiplier=1 / promise),
         bound=Bound(size=1.0, norm="l1", unit="rating", adjacency="value"),
         count=EPOCHS,
     )
     return spent([event], delta, unit="rating", adjacency="value").epsilon
 
 
+def sampled(promise: float, mean: float) -> float:
+    """Return what a rating loses by all epochs of PDPMF: who takes part is drawn once for all of them."""
+    chance = float(taking_part(np.array([promise]), 1.0, mean)[0])
+    total = EPOCHS * mean
+    return total + math.log(chance + (1 - chance) * math.exp(-total))
+
+
 def share(repeat: Repeat) -> float:
-    """Return what the noise in a single user's message is worth, at the item with the median of raters."""
+    """Return how many times less noise one user's message has, at the item with the median of raters."""
     raters = np.bincount(repeat.train.items, minlength=repeat.train.item_count)
-    return EPSILON * math.sqrt(float(np.median(raters[raters > 0])))
+    return math.sqrt(float(np.median(raters[raters > 0])))
 
 
 def costs(name: str, repeat: Repeat, delta: float) -> list[Row]:
-    """Say what is true of both readings of the noise."""
-    panel = f"{name}: what a rating of weight 1 truly loses, where Theorem 2 says epsilon {EPSILON:g}"
-    ignores = "as if user vectors did not depend on the rating, which they do: a lower bound"
-    told = (
-        "epsilon sqrt(|R_j|): of an item with |R_j| raters every message carries a part of the noise only; "
-        "who drew h knows even its variance"
-    )
-    rows = [
-        Row(line=COMPOSED, panel=panel, column="delta 0", ours=composed(0.0), note=ignores),
-        Row(line=COMPOSED, panel=panel, column=f"delta {delta:g}", ours=composed(delta), note=ignores),
-        Row(line=SHARE, panel=panel, column="delta 0", ours=share(repeat), note=told),
-        Row(
-            line=MESSAGES,
-            panel=panel,
-            column="delta 0",
-            ours=None,
-            note="no finite epsilon: the noise drops out of differences of epochs",
-        ),
-        Row(
-            line=FINAL,
-            panel=panel,
-            column="delta 0",
-            ours=EPSILON,
-            note="under the paper's proof, in which user vectors do not depend on the rating either",
-        ),
-    ]
+    """Say what is true of both readings of the noise, for who asks for least and for most."""
+    promises = {LIBERAL: EPSILON, STRICTEST: EPSILON * repeat.least_weight}
+    mean, parts = EPSILON * repeat.mean_weight, share(repeat)
+    rows = []
+    for column, promise in promises.items():
+        values = {
+            PROMISED: promise,
+            STRETCHED: composed(promise, 0.0),
+            f"{STRETCHED}, delta {delta:g}": composed(promise, delta),
+            SAMPLED: sampled(promise, mean),
+            SHARE: promise * parts,
+            MESSAGES: None,
+            FINAL: promise,
+        }
+        rows += [
+            Row(line=line, panel=f"{name}: epsilon", column=column, ours=value, note=_NOTES.get(line, ""))
+            for line, value in values.items()
+        ]
     return rows
+
+
+_NOTES = {
+    STRETCHED: "as if user vectors did not depend on the rating, which they do: a lower bound",
+    SAMPLED: "likewise; who takes part is drawn once, and loses the mean promise in every epoch",
+    SHARE: "likewise; epsilon sqrt(|R_j|) at the item with the median of |R_j| raters: a message has a part "
+    "of the noise only, and who drew h knows even its variance",
+    MESSAGES: "no finite epsilon: the noise drops out of differences of epochs",
+    FINAL: "under the paper's proof, in which user vectors do not depend on the rating either",
+}

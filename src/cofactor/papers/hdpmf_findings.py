@@ -67,6 +67,7 @@ def _significance(panel: Panel) -> list[str]:
         + ", ".join(f"{c} {row.ours:.3g}, {row.note}" for c, row in own.items())
         + "."
         for line, own in panel.lines.items()
+        if line.startswith(HDPMF_FRESH.noise)
     ]
 
 
@@ -79,7 +80,7 @@ def _strictest(panel: Panel) -> list[str]:
 
 
 def _relative(panel: Panel) -> list[str]:
-    """Say by which part HDPMF is below PDPMF, there and here."""
+    """Say by which part HDPMF differs from PDPMF, here and there."""
     rows = [panel.lines.get(line, {}).get(MSE) for line in (_OURS, _OTHER)]
     values = [(row.ours, row.paper) for row in rows if row is not None]
     if len(values) < 2 or any(ours is None for ours, _ in values):
@@ -87,8 +88,8 @@ def _relative(panel: Panel) -> list[str]:
     (ours, theirs), (other, their_other) = values
     assert ours is not None
     assert other is not None
-    paper = f"; the paper's, {1 - theirs / their_other:.1%}" if theirs and their_other else ""
-    return [f"{panel.name}: HDPMF's {MSE} is {1 - ours / other:.1%} below PDPMF's, fresh noise{paper}."]
+    paper = f"; in the paper, {theirs / their_other - 1:+.1%}" if theirs and their_other else ""
+    return [f"{panel.name}: HDPMF's {MSE} beside PDPMF's, fresh noise: {ours / other - 1:+.1%}{paper}."]
 
 
 def _beside(panel: Panel, column: str) -> list[str]:
@@ -222,14 +223,14 @@ def findings_groups(rows: Sequence[Row]) -> list[str]:
 
 
 def _who_pays(panel: Panel, line: str, own: Mapping[str, Row]) -> str:
-    values = {column: row for column, row in own.items() if row.ours is not None}
-    words = ", ".join(f"{column} {_signed(row)}" for column, row in values.items() if column != ALL)
-    gains = [column for column, row in values.items() if row.high is not None and row.high < 0]
-    losers = [column for column, row in values.items() if row.low is not None and row.low > 0]
-    verdict = "everybody loses" if len(losers) == len(values) else "everybody gains"
-    if not (len(losers) == len(values) or len(gains) == len(values)):
-        verdict = f"gains: {', '.join(gains) or 'nobody'}; loses: {', '.join(losers) or 'nobody'}"
-    return f"{panel.name}: {line}: {words}. Against her own mean, {verdict}."
+    groups = {column: row for column, row in own.items() if column != ALL and row.ours is not None}
+    words = ", ".join(f"{column} {_signed(row)}" for column, row in groups.items())
+    lose = [column for column, row in groups.items() if row.low is not None and row.low > 0]
+    gain = [column for column, row in groups.items() if row.high is not None and row.high < 0]
+    verdict = f"lose: {', '.join(lose) or 'none'}; gain: {', '.join(gain) or 'none'}"
+    if len(groups) in (len(lose), len(gain)):
+        verdict = "all groups lose" if lose else "all groups gain"
+    return f"{panel.name}: {line}: {words}; {verdict}."
 
 
 def _signed(row: Row) -> str:

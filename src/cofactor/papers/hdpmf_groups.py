@@ -17,7 +17,7 @@ from cofactor.papers.results import Row
 from cofactor.privacy.weights import groups_of
 from cofactor.progress import Listener, Progress
 
-USERS, ITEMS = "users", "items"
+USERS, ITEMS = "users", "items by how sensitive they are"
 ALL = "all"
 LESS = "MSE less that of the user's own mean"
 
@@ -41,9 +41,10 @@ def groups(material: Material, effort: Effort, progress: Listener) -> list[Row]:
                 _note(found, material.name, line.name, repeat, squared(model, repeat.test), base)
             step = at * len(lines) + number
             progress(Progress("trainings", step, len(lines) * len(repeats), f"{material.name}, {line.name}"))
+    order = list(dict.fromkeys(panel for panel, _, _ in found))
     return [
         Row(line=line, panel=panel, column=group, note=notes[line], at_home=False, **summary(estimates))
-        for (panel, line, group), estimates in sorted(found.items(), key=lambda each: each[0][0])
+        for (panel, line, group), estimates in sorted(found.items(), key=lambda each: order.index(each[0][0]))
     ]
 
 
@@ -75,7 +76,7 @@ def _note(
     }
     for side, (weights, asked) in sides.items():
         member = groups_of(weights.groups, asked)
-        names = [group.name for group in weights.groups]
+        names = [group.name.removesuffix(" sensitive") for group in weights.groups]
         measured = {"MSE": errors} if line == OWN_MEAN else {"MSE": errors, LESS: errors - base}
         for what, values in measured.items():
             for group, one in by_group(values, member, names, test.users, seed=repeat.seed).items():

@@ -28,12 +28,6 @@ _HONEST = {
 }
 _COLUMNS = 12
 """That are learned from what users rate together."""
-COSTS = {
-    "mf": "not private",
-    "fresh": f"every one of {EPOCHS} epochs spends what is promised for all of them",
-    "fixed": "no finite epsilon: differences of a user's messages in two epochs have no noise in them",
-}
-"""What a line truly costs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +58,7 @@ class Scores:
 
     line: Line
     values: dict[str, list[float]]
-    """By column, a number for each repeat."""
+    """By column, a number for each repeat; none, if one of the trainings broke down."""
     label: float | None = None
     epsilon: float | None = None
     delta: float = 0.0
@@ -108,10 +102,10 @@ def scored(
 
 def _scores(line: Line, fitted: Sequence[tuple[Repeat, Fitted]], measure: Measure) -> Scores:
     values: dict[str, list[float]] = {}
-    for repeat, one in fitted:
-        if one.model is not None:
-            for column, value in measure(one.model, repeat).items():
-                values.setdefault(column, []).append(value)
+    models = [(repeat, one.model) for repeat, one in fitted if one.model is not None]
+    for repeat, model in models if len(models) == len(fitted) else []:
+        for column, value in measure(model, repeat).items():
+            values.setdefault(column, []).append(value)
     labels = [one.label for _, one in fitted if one.label is not None]
     epsilons = [one.epsilon for _, one in fitted if one.epsilon is not None]
     return Scores(
@@ -127,16 +121,24 @@ def published(variant: Variant, factors: int, chosen: Tuned) -> Line:
     """Return a method of the paper with its setting."""
 
     def fit(repeat: Repeat) -> Fitted:
-        label = variant.promised(repeat)
-        composed = label is not None and variant.noise == "fresh"
         return Fitted(
             model=variant.fitted(repeat, factors, chosen.setting),
-            label=label,
-            epsilon=EPOCHS * label if composed and label is not None else None,
+            label=variant.promised(repeat),
+            epsilon=variant.spent(repeat),
         )
 
-    cost = COSTS["mf" if variant.method == "mf" else variant.noise]
-    return Line(name=variant.line, fit=fit, method=variant.name, note=f"{cost}; {chosen}")
+    return Line(name=variant.line, fit=fit, method=variant.name, note=f"{_cost(variant)}; {chosen}")
+
+
+def _cost(variant: Variant) -> str:
+    """Say what a method truly costs."""
+    if variant.method == "mf":
+        return "not private"
+    if variant.noise == "fixed":
+        return "no finite epsilon: differences of a user's messages in two epochs have no noise in them"
+    if variant.method == "pdpmf":
+        return f"every one of {EPOCHS} epochs spends the mean promise on every rating that takes part"
+    return f"every one of {EPOCHS} epochs spends what is promised for all of them"
 
 
 def settings(
@@ -188,4 +190,4 @@ def personal_biases(repeat: Repeat, kind: str) -> Fitted:
     devices = Federation.on_device(repeat.train, scale=repeat.train.scale)
     run = train(recipe, devices, budget=budget, seed=repeat.seed)
     (model,) = run.homes.values()
-    return Fitted(model, label=EPSILON, epsilon=run.guarantee.epsilon, delta=run.guarantee.delta)
+    return Fitted(model, label=EPSILON, epsilon=run.guarantee.epsilon, delta=run.guarantee.delta or 0.0)

@@ -80,6 +80,16 @@ class Variant:
         """Return what the paper promises a rating of weight 1: nothing, the most, or the strictest."""
         return {"mf": None, "dpmf": EPSILON * repeat.least_weight}.get(self.method, EPSILON)
 
+    def spent(self, repeat: Repeat) -> float | None:
+        """Return what all epochs spend on a rating of weight 1; None where there is no finite number.
+
+        What takes part in PDPMF spends the mean promise in each: noise is made for that.
+        """
+        promised = self.promised(repeat)
+        if promised is None or self.noise != "fresh":
+            return None
+        return EPOCHS * (EPSILON * repeat.mean_weight if self.method == "pdpmf" else promised)
+
 
 MF_LINE = Variant(method="mf")
 HDPMF_FRESH, HDPMF_FIXED = Variant(method="hdpmf"), Variant(method="hdpmf", noise="fixed")

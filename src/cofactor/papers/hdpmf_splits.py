@@ -109,7 +109,17 @@ class Repeat:
         """Of the ratings' items, by row."""
         return self.budget().items.of(self.train.item_ids)
 
+    @cached_property
+    def weights(self) -> Reals:
+        """Of the training ratings."""
+        return np.asarray(self.user_weights[self.train.users] * self.item_weights[self.train.items])
+
     @property
     def least_weight(self) -> float:
         """The strictest of all training ratings, which DPMF's noise is for."""
-        return float((self.user_weights[self.train.users] * self.item_weights[self.train.items]).min())
+        return float(self.weights.min())
+
+    @property
+    def mean_weight(self) -> float:
+        """Of all training ratings: PDPMF's noise is for it."""
+        return float(self.weights.mean())

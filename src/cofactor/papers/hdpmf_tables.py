@@ -67,7 +67,7 @@ def table3(material: Material, effort: Effort, progress: Listener) -> list[Row]:
         lines = [published(variant, factors, chosen[variant]) for variant in VARIANTS]
         found = scored(lines, repeats, errors, progress, panel_name(material.name, factors))
         rows += _rows(material.name, factors, [*found, *beside])
-        rows += tests(material.name, factors, found)
+        rows += tested(material.name, factors, found)
     return rows
 
 
@@ -87,7 +87,7 @@ def _rows(data: str, factors: int, found: Sequence[Scores]) -> list[Row]:
     return rows
 
 
-def tests(data: str, factors: int, found: Sequence[Scores]) -> list[Row]:
+def tested(data: str, factors: int, found: Sequence[Scores]) -> list[Row]:
     """Test whether HDPMF is below PDPMF, as often as there are repeats of both; stars are in the notes."""
     panel = f"{panel_name(data, factors)}: HDPMF below PDPMF, p of a {TEST}"
     rows = []

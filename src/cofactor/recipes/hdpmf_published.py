@@ -14,7 +14,7 @@ from cofactor.federation.halves import Facts, Home, Promise, Split, State, array
 from cofactor.federation.messages import Message
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.schedule import Schedule
-from cofactor.recipes.hdpmf_fit import Descent, PerRating, initial
+from cofactor.recipes.hdpmf_fit import Descent, Noise, PerRating, initial
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.shared_vectors import Finished, Shared, Vectors
 
@@ -100,6 +100,77 @@ class PublishedHDPMF(PerRating):
     def predicting(self, items: Reals, facts: Facts) -> Reals:
         """Return item vectors as predictions take them: divided by their weights, where ratings were."""
         return items / items_weights(facts)[:, None] if self.divides else items
+
+
+class PDPMF:
+    """Factorization from ratings that take part by chance (Zhang et al. 2019): as published only.
+
+    Mended, it is `HDPMF` with PersonalBudget(mechanism="sampling"): the budget says who takes part, and the
+    recipe is the same.
+    """
+
+    def __init__(self) -> None:
+        """Refuse: there is no such recipe, but for the published one."""
+        raise ConfigError(
+            "PDPMF is there as published only: PDPMF.as_published(). For a guarantee that holds, use HDPMF() "
+            'with PersonalBudget(mechanism="sampling").'
+        )
+
+    @staticmethod
+    def as_published(
+        *,
+        factors: int = 10,
+        noise: Noise = "fresh",
+        rate: float = 0.005,
+        penalty: float = 0.01,
+        epsilon: float = 1.0,
+        epochs: int = 100,
+    ) -> PublishedHDPMF:
+        """Return it as HDPMF's tables compare with it, with noise for the mean budget: not private."""
+        return PublishedHDPMF(
+            method="pdpmf",
+            factors=factors,
+            noise=noise,
+            rate=rate,
+            penalty=penalty,
+            epsilon=epsilon,
+            epochs=epochs,
+        )
+
+
+class DPMF:
+    """Factorization with the strictest privacy for all (Hua, Xia and Zhong 2015): as published only.
+
+    Mended, it is `HDPMF` with a plain Budget, of the strictest epsilon.
+    """
+
+    def __init__(self) -> None:
+        """Refuse: there is no such recipe, but for the published one."""
+        raise ConfigError(
+            "DPMF is there as published only: DPMF.as_published(). For a guarantee that holds, use HDPMF() "
+            "with a Budget of the strictest epsilon."
+        )
+
+    @staticmethod
+    def as_published(
+        *,
+        factors: int = 10,
+        noise: Noise = "fresh",
+        rate: float = 0.0005,
+        penalty: float = 0.01,
+        epsilon: float = 1.0,
+        epochs: int = 100,
+    ) -> PublishedHDPMF:
+        """Return it as HDPMF's tables compare with it, with noise for the strictest budget: not private."""
+        return PublishedHDPMF(
+            method="dpmf",
+            factors=factors,
+            noise=noise,
+            rate=rate,
+            penalty=penalty,
+            epsilon=epsilon,
+            epochs=epochs,
+        )
 
 
 class PublishedParticipant:

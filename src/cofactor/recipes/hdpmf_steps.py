@@ -127,5 +127,5 @@ def directions(ratings: Grouped, users: Floats, items: Floats, smallest: float) 
     missed = np.einsum("rk,rk->r", wide[owners], items[ratings.index]) - ratings.values
     rows = missed[:, None] * wide[owners]
     lengths = np.bincount(owners, np.abs(rows).sum(axis=1), minlength=len(ratings.ptr) - 1)
-    inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > smallest)
+    inverse = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > smallest)
     return np.asarray(rows * inverse[owners, None])

@@ -14,6 +14,7 @@ from scipy.special import log_ndtr
 from cofactor.federation.weights import PublicWeights
 from cofactor.privacy.weights import taking_part
 from cofactor.recipes.item_beliefs import GENEROSITY, RATING_VARIANCE, TINY, USUAL_MEAN, Beliefs
+from cofactor.recipes.personal_span import Span
 
 Reals = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ class Portion:
         """
         if weights is None:
             return cls(np.ones(items), np.ones(items))
-        points, shares = _representatives(weights)
+        points, shares = representatives(weights)
         each = weights.items[:, None] * points
         if weights.threshold is not None:
             chance = taking_part(each, weights.epsilon, weights.threshold) @ shares
@@ -61,7 +62,7 @@ class Portion:
         return np.maximum(self.square - self.mean**2, 0.0)
 
 
-def _representatives(weights: PublicWeights) -> tuple[Reals, Reals]:
+def representatives(weights: PublicWeights) -> tuple[Reals, Reals]:
     """Return weights that stand for those of all users, and how many of these each stands for."""
     middles = (np.arange(_POINTS) + 0.5) / _POINTS
     if not weights.groups:
@@ -83,25 +84,31 @@ class Told:
     """Sums of ratings times portions."""
     noise: Reals | float
     """Variance of the noise of these."""
+    offset: float
+    """What is to be added to the mean of an item's ratings as they were told."""
 
     @classmethod
-    def of_values(cls, counts: Reals, values: Reals, noise: Reals | float, portion: Portion) -> "Told":
-        """Return what is told where counts are exact."""
+    def of_values(
+        cls, counts: Reals, sums: Reals, noise: Reals | float, *, portion: Portion, span: Span
+    ) -> "Told":
+        """Return what is told where counts are exact: by sums of ratings from -1 to 1, and their noise."""
         return cls(
             counts=counts * portion.mean,
             count_variance=counts * portion.variance,
-            values=values,
-            noise=noise,
+            values=span.slope * sums,
+            noise=span.slope**2 * noise,
+            offset=span.offset,
         )
 
     @classmethod
-    def of_halves(cls, halves: Reals, noise: float) -> "Told":
+    def of_halves(cls, halves: Reals, noise: float, *, span: Span) -> "Told":
         """Return what is told by two sums for each item, each with noise of this variance."""
         return cls(
             counts=halves.sum(axis=1),
             count_variance=np.full(len(halves), 2 * noise),
-            values=2 * (halves[:, 0] - halves[:, 1]),
-            noise=8 * noise,
+            values=span.slope * (halves[:, 0] - halves[:, 1]),
+            noise=span.slope**2 * 2 * noise,
+            offset=span.offset,
         )
 
 
@@ -151,7 +158,7 @@ def _biases(told: Told, seen: Reals, squares: Reals, known: Reals, prior: Reals)
     """
     scatter = told.noise + (RATING_VARIANCE + GENEROSITY) * squares + TINY
     begun = np.zeros(known.shape[1])
-    begun[0] = USUAL_MEAN
+    begun[0] = USUAL_MEAN - told.offset
     slopes, own = begun, _BIAS_VARIANCE
     # Three times: how much items differ, and how wrong counts are, depends on what is expected of them.
     for _ in range(3):
@@ -166,7 +173,7 @@ def _biases(told: Told, seen: Reals, squares: Reals, known: Reals, prior: Reals)
     certain = seen * own / (noise + seen**2 * own)
     variance = own * noise / (noise + seen**2 * own)
     doubt = np.einsum("ij,jk,ik->i", known, spread, known) * (variance / own) ** 2
-    return known @ slopes + certain * left, variance + doubt
+    return told.offset + known @ slopes + certain * left, variance + doubt
 
 
 def _own_variance(left: Reals, seen: Reals, noise: Reals) -> float:

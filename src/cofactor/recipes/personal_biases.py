@@ -34,10 +34,11 @@ from cofactor.recipes.personal_letters import (
     Halves,
     RatingsAsked,
 )
+from cofactor.recipes.personal_span import Span
 from cofactor.recipes.summing_mode import ONE_USER, check_sum, only_sums, playable, two_parties
 from cofactor.recipes.sums import AnySum, SecureSum, own_share
 
-_MOST_GRAINS = 2**9
+_MOST_GRAINS = 2**8
 """In a rating of weight 1: so fine that what a weight of a hundredth leaves is not lost in rounding."""
 _ROOM = 4.0
 """How much more noise than planned there is room for: parties may ask for more than others."""
@@ -77,6 +78,10 @@ class PersonalBiases:
         ItemsFinal,
     )
 
+    lowest: float = 0.375
+    """From where on ratings are told apart, as a part of the scale: lower ones count as if there."""
+    highest: float = 0.875
+    """Up to where they are. Noise is in proportion to what is between; 0 and 1 where noise hardly matters."""
     co_rating: int = 0
     """How many columns about items are learned from which items the same users rate; 12 are usual. Only
     where that is public: sums of it leave without noise, in some more rounds. 0 for counts alone."""
@@ -98,6 +103,11 @@ class PersonalBiases:
         positive(noise=self.noise or 1.0)
         not_negative(co_rating=self.co_rating)
         whole(co_rating=self.co_rating or None, grains=self.grains)
+        if not 0 <= self.lowest < self.highest <= 1:
+            raise ConfigError(
+                "lowest and highest are places on the scale, from 0 to 1, one below the other; got "
+                f"{self.lowest:g} and {self.highest:g}."
+            )
         check_sum(self)
         if not isinstance(self.home, Bayes | UsersOnly):
             raise ConfigError(f"home must be Bayes() or UsersOnly(), got {self.home!r}.")
@@ -187,6 +197,11 @@ class PersonalBiases:
             what += ", and which items the same users rate"
         whose = "of all together" if only_sums(self, facts) else "of each party by itself"
         return (f"Who rated what: public. Exact sums {whose} leave, of {what}.",)
+
+    @property
+    def span(self) -> Span:
+        """On which part of the scale ratings are told apart."""
+        return Span.of(self.lowest, self.highest)
 
     @property
     def what(self) -> str:

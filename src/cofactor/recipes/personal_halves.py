@@ -100,6 +100,7 @@ class PersonalParticipant:
             home.party.weights,
             home.facts.weights,
             items=home.facts.item_count,
+            span=recipe.span,
             grains=recipe.steps,
             adjacency=recipe.adjacency,
             random=home.door.random,
@@ -213,10 +214,9 @@ class PersonalCoordinator:
         recipe, facts = self._recipe, self._facts
         sums, noise = self._sums / recipe.steps, recipe.noise_of(facts)
         if recipe.counts_public:
-            # From -1 to 1, sums are of ratings from -2 to 2.
-            told = Told.of_values(self._counts, 2 * sums[:, 0], 4 * noise, self._portion)
+            told = Told.of_values(self._counts, sums[:, 0], noise, portion=self._portion, span=recipe.span)
         else:
-            told = Told.of_halves(sums, noise)
+            told = Told.of_halves(sums, noise, span=recipe.span)
         columns = columns_of(self._basis, self._sizes, self._counts, recipe.co_rating)
         return believed(
             told,

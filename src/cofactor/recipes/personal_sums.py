@@ -5,7 +5,6 @@ the whole table.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from cofactor.privacy.noise import exponential
 from cofactor.privacy.stretching import stretched_table
 from cofactor.privacy.weights import taking_part
 from cofactor.randomness import Random
+from cofactor.recipes.personal_span import Span
 
 Reals = NDArray[np.float64]
 
@@ -29,6 +29,7 @@ def table_of(
     public: PublicWeights | None,
     *,
     items: int,
+    span: Span,
     grains: int,
     adjacency: Adjacency,
     random: Random,
@@ -43,7 +44,7 @@ def table_of(
         ratings = ratings.keep(drawn(taking_part(weights, public.epsilon, public.threshold), random))
         weights = np.ones(len(ratings.index))
     table = stretched_table(
-        _rows(ratings.values / 2.0, adjacency),
+        _rows(span.told(ratings.values), adjacency),
         weights,
         ratings.index,
         place_count=items,
@@ -54,10 +55,9 @@ def table_of(
     return Bounded(value=table.value, bound=replace(table.bound, weighed=weighed))
 
 
-def _rows(values: NDArray[Any], adjacency: Adjacency) -> Reals:
+def _rows(values: Reals, adjacency: Adjacency) -> Reals:
     """Return what a rating from -1 to 1 adds: itself, or two halves that add up to 1 if it counts, too."""
-    wide = np.asarray(values, np.float64)
-    return wide[:, None] if adjacency == "value" else np.column_stack([1 + wide, 1 - wide]) / 2
+    return values[:, None] if adjacency == "value" else np.column_stack([1 + values, 1 - values]) / 2
 
 
 def weights_of(ratings: Grouped, own: Reals | None, public: PublicWeights | None) -> Reals:

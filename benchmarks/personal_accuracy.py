@@ -9,8 +9,8 @@ brackets, their standard deviation. The last columns are MSEs of the users who a
 and for none.
 
 All but the baselines without privacy has the same home model, whose constants were chosen on validation parts
-of the training ratings. With adjacency "empty", whether a rating is there is protected by epsilon w, and its
-value, once it is there, by twice as much at least; with "value", its value alone, by epsilon w.
+of the training ratings. With adjacency "value" a rating's value alone is protected, by epsilon w; "empty" is
+about whether there is a rating at all, by epsilon w, and so its value by 2 epsilon w: that takes less noise.
 """
 
 import sys

@@ -7,19 +7,20 @@ from pathlib import Path
 import cofactor as cf
 
 PUBLIC = [
-    "ALS", "Alone", "Bayes", "Budget", "BudgetExceeded", "CentralDPSGD", "Choice", "Coding",
-    "CofactorError", "Comparison", "ConfigError", "DPSGLD", "DataError", "DownloadError",
-    "EmbeddingClipping", "EncryptedSum", "Factors", "Failures", "Features", "Federation", "GlobalMean",
-    "GradientClipping", "Guarantee", "HorizontalMF", "IdealSum", "ImplicitALS", "InclUnc", "InsecureRandom",
-    "ItemMean", "ItemRound", "Lattice", "Ledger", "LedgerError", "LocalReports", "MultiViewMF",
-    "Nonnegative", "ObjectivePerturbation", "ObsOnly", "OnDeviceMF", "Party", "PersonalRidge", "PlainSum",
-    "Plan", "Pooled", "Popularity", "Posterior", "PrivacyWarning", "Progress", "ProjectedMF",
-    "ProtocolError", "PublicItems", "Ratings", "Recommendation", "Refused", "Release", "Run", "RunError",
-    "SGD", "SampledUnrated", "Scale", "Schedule", "Scores", "SecureALS", "SecureRandom", "SecureSum",
+    "ALS", "Alone", "Bayes", "Budget", "BudgetExceeded", "CentralDPSGD", "Choice", "Coding", "CofactorError",
+    "Comparison", "ConfigError", "DPMF", "DPSGLD", "DataError", "DownloadError", "EmbeddingClipping",
+    "EncryptedSum", "ErrorsByGroup", "Factors", "Failures", "Features", "Federation", "GlobalMean",
+    "GradientClipping", "Group", "Guarantee", "HDPMF", "HDPMF_ITEMS", "HDPMF_USERS", "HorizontalMF",
+    "IdealSum", "ImplicitALS", "InclUnc", "InsecureRandom", "ItemMean", "ItemRound", "Lattice", "Ledger",
+    "LedgerError", "LocalReports", "MultiViewMF", "Nonnegative", "ObjectivePerturbation", "ObsOnly",
+    "OnDeviceMF", "PDPMF", "Party", "PersonalBiases", "PersonalBudget", "PersonalRidge", "PlainSum", "Plan",
+    "Pooled", "Popularity", "Posterior", "PrivacyWarning", "Progress", "ProjectedMF", "ProtocolError",
+    "PublicItems", "Ratings", "Recommendation", "Refused", "Release", "Run", "RunError", "SGD",
+    "SampledUnrated", "Scale", "Schedule", "Scores", "SecureALS", "SecureRandom", "SecureSum",
     "SharedBiases", "SharedKey", "SharedSum", "Table", "ThresholdPaillier", "TooFew", "UnknownId",
-    "UserAttributes", "UserItemBias", "UserMean", "UsersOnly", "VerticalMF", "VerticalTaste", "__version__",
-    "compare", "datasets", "measure", "partition", "plan", "prepare", "read_items", "read_ratings",
-    "read_users", "split", "synthetic", "train", "verify",
+    "UserAttributes", "UserItemBias", "UserMean", "UsersOnly", "VerticalMF", "VerticalTaste", "Weights",
+    "__version__", "compare", "datasets", "errors_by_group", "measure", "partition", "plan", "prepare",
+    "read_items", "read_ratings", "read_users", "read_weights", "split", "synthetic", "train", "verify",
 ]  # fmt: skip
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from cofactor.errors import RunError as RunError
     from cofactor.errors import TooFew as TooFew
     from cofactor.errors import UnknownId as UnknownId
+    from cofactor.evaluate.by_group import ErrorsByGroup as ErrorsByGroup
+    from cofactor.evaluate.by_group import errors_by_group as errors_by_group
     from cofactor.evaluate.compare import Comparison as Comparison
     from cofactor.evaluate.compare import compare as compare
     from cofactor.evaluate.metrics import Scores as Scores
@@ -80,6 +82,9 @@ if TYPE_CHECKING:
     from cofactor.recipes.central import CentralDPSGD as CentralDPSGD
     from cofactor.recipes.clipping import EmbeddingClipping as EmbeddingClipping
     from cofactor.recipes.clipping import GradientClipping as GradientClipping
+    from cofactor.recipes.hdpmf import HDPMF as HDPMF
+    from cofactor.recipes.hdpmf_published import DPMF as DPMF
+    from cofactor.recipes.hdpmf_published import PDPMF as PDPMF
     from cofactor.recipes.home_fit import UsersOnly as UsersOnly
     from cofactor.recipes.horizontal import HorizontalMF as HorizontalMF
     from cofactor.recipes.item_rounds import ItemRound as ItemRound
@@ -93,6 +98,7 @@ if TYPE_CHECKING:
     from cofactor.recipes.on_device import OnDeviceMF as OnDeviceMF
     from cofactor.recipes.opened_sums import EncryptedSum as EncryptedSum
     from cofactor.recipes.opened_sums import SharedSum as SharedSum
+    from cofactor.recipes.personal_biases import PersonalBiases as PersonalBiases
     from cofactor.recipes.plan import plan as plan
     from cofactor.recipes.pooled import Pooled as Pooled
     from cofactor.recipes.projected import ProjectedMF as ProjectedMF
@@ -122,6 +128,7 @@ _HOMES = {
         "BudgetExceeded", "CofactorError", "ConfigError", "DataError", "DownloadError",
         "LedgerError", "PrivacyWarning", "ProtocolError", "Refused", "RunError", "TooFew", "UnknownId",
     ),
+    "cofactor.evaluate.by_group": ("ErrorsByGroup", "errors_by_group"),
     "cofactor.evaluate.compare": ("Comparison", "compare"),
     "cofactor.evaluate.metrics": ("Scores", "measure"),
     "cofactor.factors.als": ("ALS",),
@@ -152,6 +159,8 @@ _HOMES = {
     "cofactor.recipes.alone": ("Alone",),
     "cofactor.recipes.central": ("CentralDPSGD",),
     "cofactor.recipes.clipping": ("EmbeddingClipping", "GradientClipping"),
+    "cofactor.recipes.hdpmf": ("HDPMF",),
+    "cofactor.recipes.hdpmf_published": ("DPMF", "PDPMF"),
     "cofactor.recipes.home_fit": ("UsersOnly",),
     "cofactor.recipes.horizontal": ("HorizontalMF",),
     "cofactor.recipes.item_rounds": ("ItemRound",),
@@ -162,6 +171,7 @@ _HOMES = {
     "cofactor.recipes.objective": ("ObjectivePerturbation",),
     "cofactor.recipes.on_device": ("OnDeviceMF",),
     "cofactor.recipes.opened_sums": ("EncryptedSum", "SharedSum"),
+    "cofactor.recipes.personal_biases": ("PersonalBiases",),
     "cofactor.recipes.plan": ("plan",),
     "cofactor.recipes.pooled": ("Pooled",),
     "cofactor.recipes.projected": ("ProjectedMF",),

@@ -185,7 +185,9 @@ def test_all_recipes_with_a_published_setting_are_named(cofactor: Command) -> No
     assert done.code == 2
     assert "SecureALS has no published setting" in done.err
     named = done.err.partition("goes with ")[2].rstrip(".\n").replace(" or ", ", ").split(", ")
-    assert named == [name for name, kind in choose.classes().items() if hasattr(kind, "as_published")]
+    # HDPMF's is a simulation of per-rating steps: for `reproduce` only.
+    able = [name for name, kind in choose.classes().items() if hasattr(kind, "as_published")]
+    assert named == [name for name in able if name != "hdpmf"]
 
 
 # Planned.

@@ -93,11 +93,13 @@ def test_all_recipes_that_add_up_are_named() -> None:
         "secure-als",
         "shared-biases",
         "vertical-taste",
+        "personal-biases",
         "vertical-mf",
         "horizontal-mf",
         "on-device-mf",
         "projected-mf",
         "multi-view",
+        "hdpmf",
     ]
 
 

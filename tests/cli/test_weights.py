@@ -276,7 +276,20 @@ def test_settings_can_say_all_of_it(cofactor: Command) -> None:
     )
     twice = cofactor("train", *TRAIN, "--config", "policy.toml", "--personal", "sampling")
     assert twice.code == 2
-    assert "policy.toml [weights] already says who asks for more privacy. Leave out --personal." in twice.err
+    assert "policy.toml [weights] already says that. Leave out --personal." in twice.err
+
+
+def test_a_policy_may_be_in_the_settings_and_weights_beside_it(folder: Path, cofactor: Command) -> None:
+    (folder / "policy.toml").write_text(POLICY.replace('users = "weights.csv"\n', ""))
+    done = cofactor(
+        "train", *TRAIN, "--config", "policy.toml", "--user-weights", "weights.csv", "--out", "run", "--json"
+    )
+    assert done.code == 0, done.err
+    assert [group["name"] for group in done.json["promised"]] == ["shy", "bold"]
+    assert done.json["guarantee"]["personal"]["mechanism"] == "sampling"
+    nobody = cofactor("train", *TRAIN, "--config", "policy.toml", "--out", "other")
+    assert nobody.code == 2
+    assert "whose weights? Nobody has any. Name them: --user-weights FILE." in nobody.err
 
 
 def test_plan_tells_what_groups_are_promised(cofactor: Command) -> None:
@@ -305,13 +318,13 @@ def test_plan_tells_what_groups_are_promised(cofactor: Command) -> None:
             "already says that. Leave out --threshold",
         ),
         (("--recipe", "shared-biases", "--user-weights", "weights.csv"), "not valid TOML"),
-        (("--recipe", "shared-biases", "--user-weights", "empty.toml"), "has no table [weights]"),
+        (("--recipe", "shared-biases", "--user-weights", "flat.toml"), "must be a table of settings"),
     ],
 )
 def test_plans_that_cannot_be_are_refused(
     words: tuple[object, ...], message: str, folder: Path, cofactor: Command
 ) -> None:
-    (folder / "empty.toml").write_text("")
+    (folder / "flat.toml").write_text("weights = 0.5\n")
     sizes = ("--rounds", 3) if "--recipe" not in words else SIZES
     done = cofactor("plan", "--epsilon", 1, "--delta", "1e-6", *sizes, *words)
     assert done.code == 2
@@ -341,8 +354,8 @@ USER = ("all.csv", "--split", "on-device", "--recipe", "shared-biases", "--epsil
         ((*TRAIN, "--user-weights", "some.csv", "--other-weights", 2), "--other-weights: a weight lies"),
         ((*TRAIN, "--user-weights", "some.csv", "--other-weights", "shy"), "--other-weights: a weight names"),
         ((*TRAIN, "--user-weights", "hdpmf", "--other-weights", 0.5), "for those whom a file leaves out"),
-        ((*TRAIN, "--other-weights", 0.5), "--other-weights: whose weights?"),
-        ((*TRAIN, "--personal", "sampling"), "--personal: whose weights? Add --user-weights"),
+        ((*TRAIN, "--other-weights", 0.5), "whose weights? Nobody has any."),
+        ((*TRAIN, "--personal", "sampling"), "whose weights? Nobody has any."),
         ((*TRAIN, "--user-weights", "hdpmf", "--personal", "smapling"), 'Did you mean "sampling"'),
         ((*TRAIN, "--user-weights", "hdpmf", "--threshold", 0.5), "--threshold is for --personal sampling"),
         (
@@ -365,7 +378,7 @@ USER = ("all.csv", "--split", "on-device", "--recipe", "shared-biases", "--epsil
              "--user-weights", "hdpmf"),
             "--not-private has none",
         ),
-        ((*USER[:3], "--recipe", "hdpmf", "--published", "--epsilon", 1), "HDPMF as published is not private"),
+        ((*USER[:3], "--recipe", "hdpmf", "--published", "--epsilon", 1), "HDPMF as published is not"),
         (("all.csv", "--user-weights", "weights.csv"), "this asks for parties that train together"),
         ((*TRAIN, "--config", "wrong.toml"), 'has "user". Did you mean "users"'),
         ((*TRAIN, "--config", "overlap.toml"), "overlap. Keep groups apart"),

@@ -59,7 +59,7 @@ def test_as_many_shares_as_the_threshold_open_the_sum_whoever_holds_them(data: s
     holders = data.draw(st.integers(1, 9))
     threshold = data.draw(st.integers(1, holders))
     parties, length = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 5))
-    each = st.integers(-LARGEST // parties, LARGEST // parties)
+    each = st.integers(-(LARGEST // parties), LARGEST // parties)
     rows = data.draw(st.lists(st.lists(each, min_size=length, max_size=length), min_size=parties))[:parties]
     vectors = [np.array(row, np.int64) for row in rows]
     split_up = [split(vector, threshold=threshold, holders=holders) for vector in vectors]

@@ -114,6 +114,10 @@ def test_groups_of_too_few_users_to_tell_are_measured_and_not_compared(world: Wo
     assert found.gap is not None
     assert found.gap.value == pytest.approx(found.groups[0].mse.value - found.groups[1].mse.value)
     assert "less that of moderate users" in found.text()
+    few = found.groups[2]
+    assert str(found.groups[0].mse) in found.text()
+    assert f"{few.mse.value:.4f}" in found.text()
+    assert str(few.mse) not in found.text()
 
 
 def test_parties_are_measured_with_their_own_models_in_the_order_of_all_users(world: World) -> None:

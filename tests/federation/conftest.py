@@ -21,7 +21,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ledger, "_within", lambda *_: True)
     monkeypatch.setattr(telling, "_by_round", lambda *_: {})
     monkeypatch.setattr(together, "_loss", lambda *_: None)
-    monkeypatch.setattr(together, "_guarantee", lambda *_: Guarantee.nothing("Not reckoned."))
+    monkeypatch.setattr(together, "guarantee_of", lambda *_: Guarantee.nothing("Not reckoned."))
 
 
 @pytest.fixture

@@ -255,7 +255,7 @@ def test_coins_are_bent_alike_at_all_parties() -> None:
 @pytest.mark.parametrize("noise", [NOISE, DiscreteGaussian(), Laplace(), BENT])
 def test_only_noise_that_adds_up_to_itself_has_shares(noise: Any) -> None:
     ledger = begun()
-    with pytest.raises(RunError, match=f"noise of {type(noise).__name__} has no shares. Use Skellam"):
+    with pytest.raises(RunError, match=f"{type(noise).__name__} noise has no shares. Use Skellam"):
         door(ledger, layers=LAYERS).share(
             noise, Bounded(value=np.zeros(3), bound=WHOLE), what="sums", largest_sum=1
         )

@@ -49,10 +49,10 @@ def guarantee(*events: Event, weights: Weights | None = None, delta: float = 0.0
 
 def test_a_personal_budget_is_public_but_for_the_users_weights() -> None:
     budget = PersonalBudget(epsilon=1.0, users=Weights.by({7: 0.2, 8: 1.0}), items=Weights.by({3: 0.5}))
-    assert (budget.delta, budget.unit, budget.adjacency) == (0.0, "rating", "value")
+    assert (budget.delta, budget.unit, budget.adjacency) == (1e-9, "rating", "value")
     assert type(budget.public) is Budget
     assert budget.public == Budget(
-        epsilon=1.0, delta=0.0, unit="rating", adjacency="value", personal="stretching"
+        epsilon=1.0, delta=1e-9, unit="rating", adjacency="value", personal="stretching"
     )
     assert budget.for_user(7).epsilon == pytest.approx(0.2)
     assert budget.for_rating(7, 3).epsilon == pytest.approx(0.1)

@@ -65,7 +65,14 @@ def test_weights_come_from_a_mapping_a_function_or_names_of_groups() -> None:
 
 
 def test_a_weight_where_two_groups_meet_is_in_the_larger_one_and_one_in_a_gap_in_none() -> None:
-    assert groups_of(HDPMF_USERS, np.array([0.1, 0.499, 0.5, 0.999, 1.0, 0.05])).tolist() == [0, 0, 1, 1, 2, -1]
+    assert groups_of(HDPMF_USERS, np.array([0.1, 0.499, 0.5, 0.999, 1.0, 0.05])).tolist() == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        -1,
+    ]
     gap = (Group(name="a", share=0.5, low=0.1, high=0.2), Group(name="b", share=0.5, low=0.6, high=0.7))
     assert groups_of(gap, np.array([0.15, 0.4, 0.65, 0.9])).tolist() == [0, -1, 1, -1]
     assert groups_of((), np.array([0.3])).tolist() == [-1]

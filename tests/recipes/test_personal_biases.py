@@ -1,244 +1,44 @@
 """`PersonalBiases`: each rating is protected as far as its own weight asks, and what is left predicts."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from cofactor.data.public_items import PublicItems
-from cofactor.data.ratings import Ratings, Scale
+from cofactor.data.ratings import Ratings
 from cofactor.data.split import by_fraction
 from cofactor.errors import ConfigError, Refused, RunError, TooFew
 from cofactor.factors.baselines import UserMean
 from cofactor.factors.model import Factors
 from cofactor.federation.channel import Failures
-from cofactor.federation.door import Door
 from cofactor.federation.federation import Federation
-from cofactor.federation.halves import Home
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.federation.verify import verify
-from cofactor.privacy import stretching
-from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import Adjacency, Budget
-from cofactor.privacy.calibrate import calibrated
-from cofactor.privacy.coverage import assert_noise_covers
-from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.neighbours import Datasets, Neighbours
 from cofactor.privacy.personal import PersonalBudget
-from cofactor.privacy.sensitivity import assert_bounded, assert_weighed
-from cofactor.privacy.weights import HDPMF_USERS, Weights, taking_part
-from cofactor.randomness import InsecureRandom, SecureRandom
-from cofactor.recipes import personal_sums
-from cofactor.recipes.hosts import aggregate_of
+from cofactor.privacy.weights import Weights
+from cofactor.randomness import InsecureRandom
 from cofactor.recipes.personal_biases import PersonalBiases
 from cofactor.recipes.personal_co_rating import LARGEST
 from cofactor.recipes.personal_letters import CoRatingAsked, RatingsAsked
 from cofactor.recipes.plan import plan
-from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
+from cofactor.recipes.sums import PlainSum, SecureSum
 from cofactor.recipes.train import train
 from tests.recipes.parties import horizontal, mse, small_ratings, transcript
-
-USERS, ITEMS, SCALE = 4, 5, Scale(1, 5)
-ITEM_WEIGHTS = {0: 1.0, 1: 0.25, 2: 0.6, 3: 1.0, 4: 0.9}
-ADJACENCIES: tuple[Adjacency, ...] = ("value", "empty")
-FEW = PersonalBiases(aggregate=IdealSum(dropout=0.25, colluding=0.25))
-"""For as few devices as tests have."""
-
-
-class One(NamedTuple):
-    """A rating, and the weight of its user."""
-
-    weight: float
-    item: int
-    value: float
-
-
-Units = tuple[One | None, ...]
-
-
-def personal(units: Units = (), **settings: Any) -> PersonalBudget:
-    """Return a budget in which user k has the weight of unit k."""
-    own = [0.7 if unit is None else unit.weight for unit in units]
-    users = Weights.by(lambda user: own[user], groups=HDPMF_USERS)
-    usual: dict[str, Any] = {"epsilon": 1.0, "users": users, "items": Weights.by(ITEM_WEIGHTS)}
-    return PersonalBudget(**(usual | settings))
-
-
-def plain(epsilon: float = 1.0, adjacency: Adjacency = "value", delta: float = 0.0) -> Budget:
-    return Budget(epsilon=epsilon, delta=delta, unit="rating", adjacency=adjacency)
-
-
-def table(units: Units) -> Ratings:
-    """Return ratings in a table whose size never changes: unit k is of user k."""
-    rated = [(user, unit.item, unit.value) for user, unit in enumerate(units) if unit is not None]
-    users, items, values = zip(*rated, strict=True) if rated else ((), (), ())
-    return Ratings.from_rows(
-        np.array(users, np.int64),
-        np.array(items, np.int64),
-        np.array(values, np.float32),
-        user_ids=np.arange(USERS),
-        item_ids=np.arange(ITEMS),
-        scale=SCALE,
-    )
-
-
-def half(ratings: Ratings, budget: Budget, recipe: PersonalBiases = FEW, random: Any = None) -> Any:
-    """Return the half of a cohort, at work in its first round."""
-    federation = Federation.on_device(ratings, scale=SCALE)
-    if isinstance(budget, PersonalBudget):
-        federation = federation.with_weights(budget.users, budget.items, budget=budget)
-        budget = budget.public
-    facts, party = federation.facts, federation.parties[0]
-    settled = recipe.settled(facts, budget)
-    schedule = calibrated(settled.schedule(facts, "rating", party.name), budget)
-    ledger = Ledger.create(None, party=party.name, fingerprint="a test", budget=budget)
-    door = Door(
-        party=party.name,
-        ledger=ledger,
-        random=random or InsecureRandom(0),
-        run="a test",
-        schedule=schedule,
-        layers=aggregate_of(settled).layers(facts.summed),
-        cohort=True,
-    )
-    door.begin(1)
-    return settled.participant(Home(party=party, facts=facts, schedule=schedule, door=door, seed=0))
-
-
-def bounded_of(units: Units, budget: Budget) -> Bounded:
-    """Return what a cohort gives to the door, without noise."""
-    participant, seen = half(table(units), budget), []
-
-    def share(_: Any, bounded: Bounded, **__: Any) -> NDArray[np.int64]:
-        seen.append(bounded)
-        return bounded.value
-
-    participant._home.door.share = share
-    participant.handle(1, RatingsAsked())
-    (found,) = seen
-    assert found.bound == participant._home.schedule.releases[0].bound
-    return found
-
-
-class _Unmoved:
-    """Chance that rounds every number up: the same however many there are."""
-
-    ROUNDS = 0
-
-    @staticmethod
-    def fill(words: NDArray[np.uint32], *_: Any) -> None:
-        words[:] = 2**32 - 1
-
-
-@pytest.fixture
-def unmoved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretching, "chacha", _Unmoved)
-
-
-def draw(chance: np.random.Generator) -> One:
-    weight = float(chance.choice([1.0, 0.1, 0.37, 0.013, chance.uniform(0.001, 1)]))
-    return One(weight, int(chance.integers(ITEMS)), float(chance.choice([1.0, 5.0, 2.0, 3.7])))
-
-
-def redraw(unit: One | None, chance: np.random.Generator) -> One | None:
-    return None if unit is None else unit._replace(value=float(chance.choice([1.0, 5.0])))
-
-
-DATASETS = Datasets(draw=draw, count=USERS, empty=None, redraw=redraw)
-
-
-def weight_of(unit: One | None) -> float:
-    return 0.0 if unit is None else unit.weight * ITEM_WEIGHTS[unit.item]
-
-
-def worst(adjacency: Adjacency, unit: One) -> Neighbours:
-    other = unit._replace(value=SCALE.low) if adjacency == "value" else None
-    return Neighbours(units=(unit, One(0.5, unit.item, 2.0), None, None), which=0, other=other)
-
-
-@pytest.mark.usefixtures("unmoved")
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_each_rating_changes_the_sums_by_no_more_than_its_own_weight_allows(adjacency: Adjacency) -> None:
-    loud = (One(1.0, 3, SCALE.high), One(0.3, 2, SCALE.high), One(0.25, 0, SCALE.high))
-    assert_weighed(
-        lambda units: bounded_of(units, personal(units, adjacency=adjacency)),
-        bounded_of((None,) * USERS, personal((None,) * USERS, adjacency=adjacency)).bound,
-        DATASETS,
-        weight_of=weight_of,
-        worst_cases=[worst(adjacency, unit) for unit in loud],
-        pairs=30,
-        climbs=30,
-    )
-
-
-@pytest.mark.usefixtures("unmoved")
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_without_weights_each_rating_has_all_of_the_bound(adjacency: Adjacency) -> None:
-    budget = plain(adjacency=adjacency)
-    bound = bounded_of((None,) * USERS, budget).bound
-    assert not bound.weighed
-    assert_bounded(
-        lambda units: bounded_of(units, budget),
-        bound,
-        DATASETS,
-        worst_case=worst(adjacency, One(1.0, 3, SCALE.high)),
-        pairs=20,
-        climbs=20,
-    )
-
-
-@pytest.mark.usefixtures("unmoved")
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_whoever_takes_part_is_bounded_like_anybody(
-    monkeypatch: pytest.MonkeyPatch, adjacency: Adjacency
-) -> None:
-    # Chance is for who takes part; what is bounded is what those add who do.
-    monkeypatch.setattr(personal_sums, "drawn", lambda chances, _: chances > 0.2)
-    sampled: dict[str, Any] = {"adjacency": adjacency, "mechanism": "sampling", "threshold": 0.5}
-    bound = bounded_of((None,) * USERS, personal((None,) * USERS, **sampled)).bound
-    assert not bound.weighed
-    assert_bounded(
-        lambda units: bounded_of(units, personal(units, **sampled)),
-        bound,
-        DATASETS,
-        worst_case=worst(adjacency, One(0.9, 3, SCALE.high)),
-        pairs=20,
-        climbs=20,
-    )
-
-
-def test_ratings_take_part_as_often_as_their_weights_say() -> None:
-    chances = np.repeat(taking_part(np.array([0.02, 0.3, 0.499, 0.5, 0.9]), 1.0, 0.5), 20_000)
-    took = personal_sums.drawn(chances, SecureRandom()).reshape(5, -1).mean(axis=1)
-    wanted = chances.reshape(5, -1)[:, 0]
-    # Six deviations: false alarms below 1e-7.
-    assert (np.abs(took - wanted) <= 6 * np.sqrt(wanted * (1 - wanted) / 20_000)).all()
-    assert took[3] == took[4] == 1.0
-
-
-@pytest.mark.parametrize("mechanism", ["stretching", "sampling"])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_noise_covers_all_but_what_is_public(adjacency: Adjacency, mechanism: str) -> None:
-    at = 1.0 if mechanism == "sampling" else None
-
-    def released(units: Units) -> NDArray[Any]:
-        budget = personal(units, adjacency=adjacency, mechanism=mechanism, threshold=at)
-        reply = half(table(units), budget, random=SecureRandom()).handle(1, RatingsAsked())
-        return np.concatenate([array.ravel() for array in reply.arrays.values()])
-
-    assert_noise_covers(released, adjacency, DATASETS, runs=12)
-
-
-def test_a_party_without_its_users_weights_releases_nothing() -> None:
-    units: Units = (One(0.1, 0, 5.0), None, None, None)
-    participant = half(table(units), personal(units))
-    bare = replace(participant._home.party, weights=None)
-    object.__setattr__(participant._home, "party", bare)
-    with pytest.raises(RunError, match="are missing"):
-        participant.handle(1, RatingsAsked())
+from tests.recipes.personal_parties import (
+    ADJACENCIES,
+    FEW,
+    ITEMS,
+    SCALE,
+    One,
+    half,
+    plain,
+    table,
+)
 
 
 def cohort(ratings: Ratings) -> Federation:
@@ -347,7 +147,7 @@ def devices(count: int = 6) -> Federation:
 
 @pytest.mark.parametrize("aggregate", [PlainSum(), SecureSum(dropout=0.3, colluding=0.2)])
 @pytest.mark.parametrize("mechanism", ["stretching", "sampling"])
-def test_devices_sum_without_showing_single_answers(aggregate: Any, mechanism: str, tmp_path: Any) -> None:
+def test_devices_sum_without_showing_single_answers(aggregate: Any, mechanism: str, tmp_path: Path) -> None:
     recipe = PersonalBiases(aggregate=aggregate)
     run = train(
         recipe,
@@ -387,7 +187,7 @@ def test_parties_of_many_users_take_part_too() -> None:
     assert mse(run.homes, horizontal(test, 3)) < 1.5
 
 
-def test_weights_of_users_are_in_nothing_that_leaves_or_stays(tmp_path: Any) -> None:
+def test_weights_of_users_are_in_nothing_that_leaves_or_stays(tmp_path: Path) -> None:
     secret = 0.123456789
     budget = PersonalBudget(
         epsilon=1.0, delta=1e-9, users=Weights.by(lambda _: secret, expected=0.5), items=Weights.equal()
@@ -410,7 +210,7 @@ def test_same_seeds_give_the_same_model_and_secure_noise_never_does() -> None:
 def test_too_many_devices_drop_out_of_a_cohort() -> None:
     participant = half(table((One(1.0, 0, 3.0), None, None, None)), plain())
     with pytest.raises(TooFew):
-        participant._without_noise(np.zeros(3, np.int64), 1, np.array([True, False, False, False]))
+        participant._choices(np.zeros(3, np.int64), 1, np.array([True, False, False, False]))
 
 
 @pytest.mark.parametrize(
@@ -474,3 +274,11 @@ def test_no_question_fails_at_those_alone_who_rated_something(extreme: float) ->
         except RunError as error:
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1]
+
+
+def test_a_training_goes_on_where_it_was_and_nothing_is_charged_twice(tmp_path: Path) -> None:
+    recipe = PersonalBiases(co_rating=2, aggregate=SecureSum(dropout=0.3, colluding=0.2))
+    first = train(recipe, devices(), budget=everybody(), folder=tmp_path / "run")
+    again = train(recipe, devices(), budget=everybody(), folder=tmp_path / "run")
+    assert np.array_equal(model_of(first).item_vectors, model_of(again).item_vectors)
+    assert again.guarantee.epsilon == first.guarantee.epsilon

@@ -21,6 +21,7 @@ from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.ledger import Ledger
 from cofactor.randomness import SecureRandom
 from cofactor.recipes.clipping import EmbeddingClipping
+from cofactor.recipes.hdpmf import HDPMF
 from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.horizontal import HorizontalMF
 from cofactor.recipes.hosts import host_of, summing_of
@@ -127,6 +128,7 @@ RECIPES: dict[str, Any] = {
     "horizontal sums": HorizontalMF(
         rounds=2, factors=2, clipping=EmbeddingClipping(), home=UsersOnly(), aggregate=SecureSum()
     ),
+    "hdpmf": HDPMF(rounds=2, factors=2),
     "vertical sums": VerticalMF(rounds=2, factors=2, aggregate=SecureSum()),
 }
 

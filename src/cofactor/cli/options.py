@@ -128,11 +128,3 @@ TimeColumn = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help
 Implicit = Annotated[
     bool, typer.Option("--implicit", help="Rows only tell that something happened; no ratings.")
 ]
-Unit = Annotated[str, typer.Option(help="Who is protected: user (all of somebody's ratings) or rating.")]
-Adjacency = Annotated[
-    str,
-    typer.Option(
-        help="Compared with what: empty (the ratings become nothing), replace (any others), "
-        "value (other values; who rated what is public)."
-    ),
-]

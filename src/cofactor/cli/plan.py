@@ -104,7 +104,8 @@ def plan(
         ),
     ] = None,
     item_weights: Annotated[
-        str | None, typer.Option(metavar="hdpmf", help="With --user-weights: items have weights, too.")
+        str | None,
+        typer.Option(metavar="FILE|hdpmf", help="With --user-weights: weights of items, which are public."),
     ] = None,
     personal: options.Personal = None,
     threshold: options.Threshold = None,

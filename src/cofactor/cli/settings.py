@@ -124,10 +124,11 @@ def with_file(path: Path, wish: Wish) -> Wish:
                 f'{path.name} has "{name}".{did_you_mean(name, known)} Known: {", ".join(known)}.'
             )
         where, said = f"{path.name} [{name}]", options_of(getattr(wish, name))
+        if name == "weights":
+            wish = replace(wish, weights=with_policy(path, wish.weights))
+            continue
         if said:
-            words = {"recipe": "how to train", "weights": "who asks for more privacy"}.get(
-                name, f"what the {name} is"
-            )
+            words = "how to train" if name == "recipe" else f"what the {name} is"
             raise ConfigError(f"{where} already says {words}. Leave out {', '.join(said)}.")
         if not isinstance(table, dict):
             raise ConfigError(f"{where} must be a table of settings, got {table!r}.")
@@ -138,13 +139,19 @@ def with_file(path: Path, wish: Wish) -> Wish:
     return wish
 
 
-def policy_of(path: Path) -> WeightsWish:
-    """Read what a TOML file says of weights, and nothing else."""
-    table = _toml(path).get("weights")
-    if not isinstance(table, dict):
-        raise ConfigError(f"{path.name} has no table [weights]. Name its groups in [[weights.groups]].")
-    read: WeightsWish = from_table(WeightsWish, table, f"{path.name} [weights]")
-    return read
+def with_policy(path: Path, said: WeightsWish) -> WeightsWish:
+    """Add what a TOML file says of weights, such as a policy for all; options say the rest.
+
+    What both say is a contradiction.
+    """
+    where = f"{path.name} [weights]"
+    stated: WeightsWish = from_table(WeightsWish, _toml(path).get("weights", {}), where)
+    own = {name: value for name, value in vars(said).items() if value is not None}
+    twice = {name: value for name, value in own.items() if getattr(stated, name) is not None}
+    if twice:
+        options = options_of(WeightsWish(**twice))
+        raise ConfigError(f"{where} already says that. Leave out {', '.join(options)}.")
+    return replace(stated, **own)
 
 
 def with_run(run: Path, wish: Wish, seed: int | None) -> Wish:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from cofactor.cli import choose
-from cofactor.cli.settings import WeightsWish, options_of, policy_of
+from cofactor.cli.settings import WeightsWish, options_of, with_policy
 from cofactor.cli.weight_files import DRAWN, Reader, Source
 from cofactor.config import from_table, one_of
 from cofactor.errors import ConfigError, DataError
@@ -31,7 +31,7 @@ def check_wish(recipe: Any, wish: WeightsWish, unit: str, files: int) -> None:
     if not options_of(wish):
         return
     if wish.users is None and wish.items is None:
-        raise ConfigError(f"{', '.join(options_of(wish))}: whose weights? Add --user-weights FILE.")
+        raise ConfigError("whose weights? Nobody has any. Name them: --user-weights FILE.")
     if unit not in getattr(recipe, "takes_weights", ()):
         raise ConfigError(
             f"{type(recipe).__name__} regards no weights where each {unit} is protected. Leave them out, or "
@@ -50,7 +50,7 @@ def check_wish(recipe: Any, wish: WeightsWish, unit: str, files: int) -> None:
 def check_sources(wish: WeightsWish, files: int) -> None:
     """Refuse sources that do not fit so many files of ratings, or each other."""
     if wish.users is None and wish.items is None and wish.otherwise is not None:
-        raise ConfigError("--other-weights: whose weights? Add --user-weights FILE.")
+        raise ConfigError("whose weights? Nobody has any. Name them: --user-weights FILE.")
     named = _sources(wish.users)
     if len(named) > 1 and (len(named) != files or DRAWN in named):
         raise ConfigError(
@@ -164,21 +164,14 @@ def personal_plan(recipe: Any, budget: "Budget", wish: WeightsWish) -> "Personal
             "name the groups that users may choose between: --user-weights hdpmf, or a TOML file with them."
         )
     if wish.users != DRAWN:
-        wish = _with_policy(wish, Path(wish.users))
+        policy = with_policy(Path(wish.users), replace(wish, users=None))
+        wish = replace(policy, users=wish.users)
     check_wish(recipe, wish, budget.unit, 1)
     read = Reader(otherwise=wish.otherwise, expected=None, seed=0)
     items = None if wish.items is None else read.source(wish.items, "items", HDPMF_ITEMS)
     stated = Stated(users=(), items=items, personal=_mechanism(wish), threshold=wish.threshold)
     users = Weights.by({}, groups=_groups(wish) or HDPMF_USERS, expected=wish.expected)
     return replace(stated.budget(budget), users=users)
-
-
-def _with_policy(wish: WeightsWish, path: Path) -> WeightsWish:
-    """Add what a TOML file says; an option that says something, too, is a contradiction."""
-    said = options_of(replace(wish, users=None))
-    if said:
-        raise ConfigError(f"{path.name} [weights] already says that. Leave out {', '.join(said)}.")
-    return replace(policy_of(path), users=wish.users)
 
 
 def measured_by_group(

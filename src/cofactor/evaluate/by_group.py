@@ -47,6 +47,10 @@ class GroupErrors:
         """Whether it is a group, and of so many users that it can be compared with another one."""
         return self.name != IN_NO_GROUP and self.users >= _ENOUGH
 
+    def shown(self, one: Estimate) -> str:
+        """Write a number, with its interval if there are enough users for one."""
+        return str(one) if self.users >= _ENOUGH else f"{one.value:.4f}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorsByGroup:
@@ -69,8 +73,9 @@ class ErrorsByGroup:
         rows = [[*columns, *(["cost of privacy"] if costs else [])]]
         for group in self.groups:
             counts = [group.name, f"{group.users:,}", f"{group.ratings:,}"]
-            beside = [f"{group.mae.value:.4f}", f"{group.own_mean.value:.4f}", str(group.gain)]
-            rows.append([*counts, str(group.mse), *beside, *([str(group.cost)] if costs else [])])
+            beside = [f"{group.mae.value:.4f}", f"{group.own_mean.value:.4f}"]
+            mse, gain, *cost = (group.shown(each) for each in (group.mse, group.gain, group.cost) if each)
+            rows.append([*counts, mse, *beside, gain, *cost])
         widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
         lines = [
             "  ".join(f"{cell:{width}s}" for cell, width in zip(row, widths, strict=True)) for row in rows

@@ -70,7 +70,7 @@ def own_budget(party: Party, budget: Budget) -> Budget:
             f"{party.name}: its own budget ({own}) is larger than the run's ({budget}). Ask for less, or "
             "raise the run's."
         )
-    return own
+    return replace(own, personal=budget.personal)
 
 
 def all_released(ledgers: Mapping[str, Ledger], session: str) -> list[Event]:
@@ -89,5 +89,6 @@ def _check_same_terms(ledger: Ledger, budget: Budget, path: Path) -> None:
     if terms.personal is not None and terms.personal != wanted.personal:
         raise LedgerError(
             f"{path}: its budget is personal ({terms.personal}): some users were promised less than others, "
-            "and this run would not keep that. Train with a PersonalBudget of the same mechanism."
+            "and this run would not keep that. Train with weights, and the same mechanism: "
+            f"--user-weights FILE --personal {terms.personal}."
         )

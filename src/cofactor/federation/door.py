@@ -145,9 +145,7 @@ class Door:
         numbers under the same bound that stay at home and get all of the noise there.
         """
         if type(mechanism) not in (Skellam, DiscreteLaplace):
-            raise RunError(
-                f"noise of {type(mechanism).__name__} has no shares. Use Skellam or DiscreteLaplace."
-            )
+            raise RunError(f"{type(mechanism).__name__} noise has no shares. Use Skellam or DiscreteLaplace.")
         if devices != 1 and not self._cohort:
             raise RunError(f"{self.party}: only a cohort adds the noise of several devices.")
         if bounded.value.dtype.kind != "i":

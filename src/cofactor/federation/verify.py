@@ -233,7 +233,9 @@ class _Stored:
         if (None if told is None else told.mechanism) != self._budget.personal:
             raise RunError("The guarantee and the budget differ in who is promised more privacy.")
         own = [of_one_unit(released(ledger, self._session)) for ledger in self._ledgers.values()]
-        if told is not None and (told.events not in own or told.threshold not in (None, self._budget.epsilon)):
+        if told is not None and (
+            told.events not in own or told.threshold not in (None, self._budget.epsilon)
+        ):
             raise RunError("The ledgers do not bear out what the guarantee says of smaller weights.")
 
     def _check_words(self, stored: Guarantee) -> None:

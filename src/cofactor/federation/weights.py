@@ -14,7 +14,7 @@ from cofactor.data.numbering import number
 from cofactor.data.tables import read_items, read_users
 from cofactor.errors import ConfigError, DataError
 from cofactor.federation.party import Party
-from cofactor.privacy.budget import Personal
+from cofactor.privacy.budget import Personal, Unit
 from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.weights import Group, Weights
 
@@ -99,16 +99,17 @@ def read_weights(
     return Weights.by(given, groups=groups, expected=expected, otherwise=otherwise)
 
 
-def weights_lines(weights: PublicWeights | None) -> tuple[str, ...]:
+def weights_lines(weights: PublicWeights | None, unit: Unit) -> tuple[str, ...]:
     """Say in a guarantee what is public about weights, and what protects the others."""
-    if weights is None:
-        return ()
-    public = "Weights of items, and the groups that users may choose between, with about how many do: public."
-    return (public, _OWN_WEIGHT)
+    return () if weights is None else (_PUBLIC_WEIGHTS, _OWN_WEIGHT[unit])
 
 
-_OWN_WEIGHT = (
-    "Weights of users: they stay with them, and shape what leaves only as part of what is promised for "
-    "weight 1. Somebody who asks for much privacy can be told from others about as well as a rating of "
-    "weight 1 can."
+_PUBLIC_WEIGHTS = (
+    "Weights of items, and the groups that users may choose between, with about how many do: public."
 )
+_OWN_WEIGHT: dict[Unit, str] = {
+    "user": "Weights of users: they stay with them, and are hidden as a user of weight 1 is, not better: "
+    "somebody who asks for much privacy is told from others as well as epsilon for weight 1 allows.",
+    "rating": "Weights of users: they stay with them, but shape all that a user adds. A weight is hidden only "
+    "as all ratings of a user together are, the less the more there are.",
+}

@@ -18,13 +18,13 @@ from cofactor.recipes.personal_biases import PersonalBiases
 from cofactor.recipes.train import train
 
 OWN_MEAN, GLOBAL_MEAN = "user's own mean", "global mean"
-VALUES_PROTECTED = "PersonalBiases, values protected"
-CO_RATING = "PersonalBiases, values protected, co-rating"
-COUNTS_PROTECTED = "PersonalBiases, counts protected too"
+VALUES_PROTECTED, CO_RATING = "PersonalBiases", "PersonalBiases, co-rating"
+COUNTS_PROTECTED = "PersonalBiases, counts too"
+"""Our default as it protects values, learns from who rated what besides, or protects that, too."""
 _HONEST = {
-    VALUES_PROTECTED: "who rated what is public, as in the paper",
-    CO_RATING: "what users rate together is learned from, too, which is public, as in the paper",
-    COUNTS_PROTECTED: "who rated what is hidden: a rating may become nothing",
+    VALUES_PROTECTED: "values are protected; who rated what is public, as in the paper",
+    CO_RATING: "likewise, and what users rate together is learned from",
+    COUNTS_PROTECTED: "who rated what is protected as well: a rating may become nothing",
 }
 _COLUMNS = 12
 """That are learned from what users rate together."""
@@ -179,7 +179,7 @@ def honest(kind: str = VALUES_PROTECTED) -> Line:
     return Line(
         name=kind,
         fit=lambda repeat: personal_biases(repeat, kind),
-        note=f"the whole training costs a rating of weight W epsilon W; {_HONEST[kind]}",
+        note=f"everything together costs a rating of weight W epsilon W; {_HONEST[kind]}",
     )
 
 

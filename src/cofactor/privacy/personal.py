@@ -23,7 +23,9 @@ class PersonalBudget(Budget):
     stay with them: no message, run folder or ledger holds any.
     """
 
-    delta: float = 0.0
+    delta: float = 1e-9
+    """Probability with which epsilon may fail. Noise here may need none; but among many devices chance
+    chooses who masks whose numbers, and may choose badly."""
     unit: Unit = "rating"
     adjacency: Adjacency = "value"
     users: Weights = field(default_factory=Weights.equal)

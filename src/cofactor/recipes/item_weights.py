@@ -4,6 +4,8 @@ Either all that a user adds is multiplied by her weight ("stretching"), or she t
 ("sampling"): once, for all rounds, and nobody learns it. Fits at home know nothing of either.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,7 @@ Reals = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
 
 _LEAST = 0.05
-"""Down to which weight grids are made, where no groups say it; with less, users round their own away."""
+"""The least weight that is reckoned with, where no groups say it; users of less round theirs away."""
 _POINTS = 256
 """Weights of a group at which it is asked how likely they take part."""
 
@@ -48,10 +50,14 @@ def samples(weights: PublicWeights | None) -> bool:
 
 
 def least_weight(weights: PublicWeights | None) -> float:
-    """Return the least weight for which numbers are to be fine enough: public."""
+    """Return down to which weight grids are as fine as they are for 1: the root of the least, public.
+
+    Bounds have room for rounding in a whole table, of which a user fills a small part: finer grids cost more
+    to draw noise for, and no longer help (benchmarks/personal_users.py).
+    """
     if weights is None or not stretches(weights) or weights.expected == 1.0:
         return 1.0
-    return min((group.low for group in weights.groups), default=_LEAST)
+    return math.sqrt(min((group.low for group in weights.groups), default=_LEAST))
 
 
 def mean_part(weights: PublicWeights | None) -> float:

@@ -16,7 +16,6 @@ from cofactor.factors.bayes import Bayes
 from cofactor.federation.door import ALL_MASK_ALL, slack_of
 from cofactor.federation.halves import Facts, Home, Promise, Split
 from cofactor.federation.messages import Message
-from cofactor.federation.weights import weights_lines
 from cofactor.privacy.budget import Adjacency, Budget, Unit
 from cofactor.privacy.events import Bound
 from cofactor.privacy.mechanisms import DiscreteLaplace
@@ -175,7 +174,6 @@ class PersonalBiases:
             does_not_cover=(
                 *self._public_choices(facts),
                 "Which items there are, how many users and ratings, who takes part and who answers: public.",
-                *weights_lines(facts.weights),
                 *public_items_lines(facts.public_items),
                 "What a device or a party shows to its own users: made from raw ratings, it stays there.",
                 "Several ratings of one user together: each is protected by itself, and what they have in "

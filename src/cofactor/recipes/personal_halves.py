@@ -14,8 +14,6 @@ from cofactor.factors.model import Factors, seen_in
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.halves import Facts, Home, State, array_of
 from cofactor.federation.messages import Message
-from cofactor.privacy.bounding import Bounded
-from cofactor.privacy.mechanisms import DiscreteLaplace
 from cofactor.randomness import Seeds
 from cofactor.recipes.device_steps import left_in
 from cofactor.recipes.home_fit import fit_best
@@ -23,7 +21,6 @@ from cofactor.recipes.item_beliefs import Beliefs
 from cofactor.recipes.item_letters import ItemsFinal
 from cofactor.recipes.item_models import Units, choice_of, features_of, model_of
 from cofactor.recipes.item_sums import Known
-from cofactor.recipes.local_steps import release_of
 from cofactor.recipes.personal_beliefs import Portion, Told, believed
 from cofactor.recipes.personal_co_rating import (
     LARGEST,
@@ -41,7 +38,7 @@ from cofactor.recipes.personal_letters import (
     RatingsAsked,
 )
 from cofactor.recipes.personal_sums import table_of
-from cofactor.recipes.summing_mode import only_sums
+from cofactor.recipes.summing_mode import into_sum, only_sums
 
 if TYPE_CHECKING:
     from cofactor.recipes.personal_biases import PersonalBiases
@@ -105,7 +102,10 @@ class PersonalParticipant:
             adjacency=recipe.adjacency,
             random=home.door.random,
         )
-        sums = self._values(bounded, left)
+        # A party of many users adds noise once; in a cohort every device adds its own.
+        devices = int(left.sum()) if home.facts.cohort else 1
+        most = home.facts.user_count * recipe.steps
+        sums = into_sum(home, recipe, recipe.what, bounded, largest_sum=most, devices=devices)
         if not recipe.counts_public:
             return Halves(halves=sums)
         counts = np.bincount(kept.index, minlength=home.facts.item_count).astype(np.int64)
@@ -118,32 +118,16 @@ class PersonalParticipant:
         sums = co_rated(ratings.ptr, ratings.index, directions.astype(np.float64), left)
         return CoRatingSums(sums=self._choices(sums, home.facts.user_count * LARGEST, left))
 
-    def _values(self, bounded: Bounded, left: NDArray[np.bool_]) -> Integers:
-        """Let sums out that depend on ratings' values, with this party's part of the noise."""
-        home, recipe = self._home, self._recipe
-        most, release = home.facts.user_count * recipe.steps, release_of(home, recipe.what)
-        if release is None:
-            return self._without_noise(bounded.value, most, left)
-        assert isinstance(release.mechanism, DiscreteLaplace)
-        # A party of many users adds noise once; in a cohort every device adds its own.
-        devices = int(left.sum()) if home.facts.cohort else 1
-        return home.door.share(
-            release.mechanism, bounded, what=recipe.what, largest_sum=most, devices=devices
-        )
-
     def _choices(self, sums: Integers, most: int, left: NDArray[np.bool_]) -> Integers:
         """Let sums out that depend on who rated what, and on no value: public where that is."""
-        if self._home.schedule is not None and not self._recipe.counts_public:
-            raise RunError(f"{self._home.party.name}: who rated what is not public here.")
-        return self._without_noise(sums, most, left)
-
-    def _without_noise(self, sums: Integers, most: int, left: NDArray[np.bool_]) -> Integers:
-        """Let sums out as they are: public ones, or any where there is no budget."""
         home, layers = self._home, self._recipe.aggregate.layers(self._home.facts.summed)
         if home.facts.cohort and layers is not None and left.sum() < layers.fewest:
             raise TooFew(f"{left.sum():,} devices are left, and {layers.fewest:,} must be.")
-        out = home.door.unprotected if home.schedule is None else home.door.public
-        return out(sums, largest_sum=most)
+        if home.schedule is None:
+            return home.door.unprotected(sums, largest_sum=most)
+        if not self._recipe.counts_public:
+            raise RunError(f"{home.party.name}: who rated what is not public here.")
+        return home.door.public(sums, largest_sum=most)
 
 
 class PersonalCoordinator:

@@ -36,7 +36,10 @@ def table_of(
 ) -> Bounded:
     """Add up ratings, which lie between -2 and 2, by item, each shrunk by its weight or taken by chance.
 
-    `own` are the weights of the users, and stay here.
+    `own` are the weights of the users, and stay here. Who is not drawn adds nothing: where values alone are
+    protected that is their middle, half a bound from either end. Between the ends, noise for t gives odds of
+    (1 - p + p s) / (1 - p + p / s), s = exp(t / 2), if one takes part with chance p: no more than the
+    1 + p (s^2 - 1) of eq. 5, of which what is left is p (1 - p) (s - 1)^2 (s + 1) / (1 - p + p / s) / s.
     """
     weights = weights_of(ratings, own, public)
     weighed = public is not None and public.threshold is None

@@ -37,7 +37,7 @@ def guarantee_of(
         budget,
         against=promise.against,
         covers=promise.covers,
-        does_not_cover=(*promise.does_not_cover, *weights_lines(facts.weights)),
+        does_not_cover=(*promise.does_not_cover, *weights_lines(facts.weights, budget.unit)),
         assumptions=promise.assumptions,
         shared_units=shared_units(facts.split, budget.unit),
         units=units,

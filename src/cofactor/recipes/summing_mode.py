@@ -12,7 +12,7 @@ from cofactor.errors import ConfigError, Refused, TooFew
 from cofactor.federation.halves import Facts, Home
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.guarantee import Assumption
-from cofactor.privacy.mechanisms import Skellam
+from cofactor.privacy.mechanisms import DiscreteLaplace, Skellam
 from cofactor.recipes.hidden_sums import HiddenSum
 from cofactor.recipes.local_steps import MEAN, release_of
 from cofactor.recipes.steps import Steps
@@ -67,7 +67,7 @@ def into_sum(
     """
     release = release_of(home, what)
     if release is not None:
-        assert isinstance(release.mechanism, Skellam)
+        assert isinstance(release.mechanism, Skellam | DiscreteLaplace)
         return home.door.share(
             release.mechanism, bounded, what=what, largest_sum=largest_sum, devices=devices
         )

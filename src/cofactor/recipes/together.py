@@ -24,7 +24,7 @@ from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Event
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.mechanisms import PoissonBinomial
+from cofactor.privacy.mechanisms import DiscreteLaplace, PoissonBinomial
 from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Schedule
@@ -280,6 +280,11 @@ def _loss(events: list[Event], budget: Budget, shares: Mapping[str, float]) -> f
     from cofactor.privacy.accountant import spent
 
     parts = [shares.get(release_of(event), 1.0) for event in events]
+    if any(
+        isinstance(each.mechanism, DiscreteLaplace) and part < 1
+        for each, part in zip(events, parts, strict=True)
+    ):
+        return None  # a part of such noise is mostly 0: it has another law, and next to no use
     alone = [
         replace(event, mechanism=_own(event.mechanism, part))
         for event, part in zip(events, parts, strict=True)

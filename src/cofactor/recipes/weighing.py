@@ -17,7 +17,7 @@ def check_weights(recipe: object, weights: PublicWeights | None, budget: Budget 
     if not units:
         raise ConfigError(
             f"{name} gives all users the same privacy. Recipes that regard weights: PersonalBiases, "
-            "SharedBiases, SecureALS."
+            "SharedBiases, SecureALS, HDPMF."
         )
     if budget is not None and budget.personal is None:
         raise ConfigError("users have weights, and the budget is the same for all. Use a PersonalBudget.")

@@ -33,7 +33,12 @@ def skellam(noise: float, count: int = 1) -> Event:
 
 
 def promise(*events: Event, **settings: Any) -> PersonalPromise:
-    given = {"mechanism": "stretching", "epsilon": 1.0, "groups": HDPMF_USERS, "largest_item": 1.0}
+    given: dict[str, Any] = {
+        "mechanism": "stretching",
+        "epsilon": 1.0,
+        "groups": HDPMF_USERS,
+        "largest_item": 1.0,
+    }
     return PersonalPromise(events=tuple(events), **(given | settings))
 
 

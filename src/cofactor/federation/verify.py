@@ -25,8 +25,8 @@ from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, S
 from cofactor.federation.transcript import Sent, Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.guarantee import Guarantee
-from cofactor.privacy.personal import of_one_unit
 from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.personal import of_one_unit
 
 _CLOSE = 1e-6
 """Relative difference of two epsilons that are the same but for the libraries that reckoned them."""
@@ -233,9 +233,8 @@ class _Stored:
         if (None if told is None else told.mechanism) != self._budget.personal:
             raise RunError("The guarantee and the budget differ in who is promised more privacy.")
         own = [of_one_unit(released(ledger, self._session)) for ledger in self._ledgers.values()]
-        if told is not None and (
-            told.events not in own or told.threshold not in (None, self._budget.epsilon)
-        ):
+        sampled = self._budget.epsilon if self._budget.personal == "sampling" else None
+        if told is not None and (told.events not in own or told.threshold != sampled):
             raise RunError("The ledgers do not bear out what the guarantee says of smaller weights.")
 
     def _check_words(self, stored: Guarantee) -> None:

@@ -110,6 +110,6 @@ _PUBLIC_WEIGHTS = (
 _OWN_WEIGHT: dict[Unit, str] = {
     "user": "Weights of users: they stay with them, and are hidden as a user of weight 1 is, not better: "
     "somebody who asks for much privacy is told from others as well as epsilon for weight 1 allows.",
-    "rating": "Weights of users: they stay with them, but shape all that a user adds. A weight is hidden only "
-    "as all ratings of a user together are, the less the more there are.",
+    "rating": "Weights of users: they stay with them, but shape all that a user adds. A weight is hidden "
+    "only as all ratings of a user together are, the less the more there are.",
 }

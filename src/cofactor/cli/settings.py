@@ -199,13 +199,15 @@ def _weights_of(run: Path, told: Mapping[str, Any] | None, wish: Wish) -> Weight
         if said:
             raise ConfigError(f"{run} promised the same to all users. Leave out {', '.join(said)}.")
         return wish.weights
-    if wish.weights.users is None and wish.weights.items is None:
+    if wish.weights.users is None and (told["groups"] or told["expected"] != 1):
         raise ConfigError(
-            f"in {run} users had weights, which no run folder holds. Name them again: --user-weights FILE, "
-            "and --item-weights FILE if items had some."
+            f"in {run} users had weights, which no run folder holds. Name them again: --user-weights FILE."
         )
+    if wish.weights.items is None and told["weighs_items"]:
+        raise ConfigError(f"in {run} items had weights. Name them again: --item-weights FILE.")
     return replace(
         wish.weights,
+        expected=told["expected"],
         personal=told["mechanism"],
         threshold=told.get("threshold") if wish.budget.epsilon is None else None,
         groups=tuple(told["groups"]) or None,

@@ -103,8 +103,12 @@ class PersonalPromise:
     """What weight 1 was promised."""
     groups: tuple[Group, ...]
     """Of users."""
-    largest_item: float
+    expected: float = 1.0
+    """About what weights of users are on average: public."""
+    largest_item: float = 1.0
     """The largest weight that an item has: what a user's least protected rating is multiplied by."""
+    weighs_items: bool = False
+    """Whether items have weights of their own."""
     threshold: float | None = None
     """With "sampling", what noise was made for."""
     events: tuple[Event, ...] = ()

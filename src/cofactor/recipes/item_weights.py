@@ -52,8 +52,8 @@ def samples(weights: PublicWeights | None) -> bool:
 def least_weight(weights: PublicWeights | None) -> float:
     """Return down to which weight grids are as fine as they are for 1: the root of the least, public.
 
-    Bounds have room for rounding in a whole table, of which a user fills a small part: finer grids cost more
-    to draw noise for, and no longer help (benchmarks/personal_users.py).
+    Bounds have room for rounding in a whole table, of which a user fills a small part. Finer grids make noise
+    slower to draw, and errors no smaller: measured with weights of 0.1 on MovieLens 100K.
     """
     if weights is None or not stretches(weights) or weights.expected == 1.0:
         return 1.0

@@ -42,6 +42,8 @@ def personal_promise(
         mechanism=weights.mechanism,
         epsilon=weights.epsilon,
         groups=weights.groups,
+        expected=weights.expected,
+        weighs_items=bool((weights.items != 1).any()),
         largest_item=float(weights.items.max(initial=0.0)) if budget.unit == "rating" else 1.0,
         threshold=weights.threshold,
         events=max(kinds, key=lambda own: _lost(own, budget), default=()),

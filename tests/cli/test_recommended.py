@@ -123,11 +123,12 @@ def test_rounds_are_chosen_by_the_recipe_and_said_in_a_file(
 
 
 def test_single_ratings_are_protected_by_the_recipe_for_them(folder: Path, cofactor: Command) -> None:
+    refused = cofactor("train", *SHOPS, "--recipe", "secure-als", "--unit", "rating", *PRIVATE)
+    assert (refused.code, "SecureALS cannot protect single ratings" in refused.err) == (1, True)
+    assert not list(folder.glob("*.ledger"))
     done = cofactor("train", *SHOPS, "--unit", "rating", *PRIVATE)
     assert done.code == 0, done.err
     assert read_facts("run")["recipe"]["kind"] == "PersonalBiases"
-    refused = cofactor("train", *SHOPS, "--recipe", "secure-als", "--unit", "rating", *PRIVATE)
-    assert (refused.code, "SecureALS cannot protect single ratings" in refused.err) == (1, True)
 
 
 # With one.

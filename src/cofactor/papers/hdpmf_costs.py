@@ -77,7 +77,7 @@ def costs(name: str, repeat: Repeat, delta: float) -> list[Row]:
 
 
 _NOTES = {
-    STRETCHED: "as if user vectors did not depend on the rating, which they do: a lower bound",
+    STRETCHED: "proved only if user vectors do not depend on the rating, and they do",
     SAMPLED: "likewise; who takes part is drawn once, and loses the mean promise in every epoch",
     SHARE: "likewise; epsilon sqrt(|R_j|) at the item with the median of |R_j| raters: a message has a part "
     "of the noise only, and who drew h knows even its variance",

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from cofactor.errors import ConfigError
 from cofactor.privacy import accountant
+from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
 from cofactor.privacy.events import Event
 from cofactor.privacy.figures import percent, rounded_up
-from cofactor.privacy.guarantee import Assumption, Guarantee
+from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.mechanisms import (
     DiscreteLaplace,
     Gaussian,

@@ -367,7 +367,8 @@ def test_fewer_rows_than_items_cost_accuracy_and_save_bytes() -> None:
         assert run.together is not None
         found.append((error(run.homes, test), run.together.parties["devices"].bytes_sent))
     assert found[1][0] > found[0][0]
-    assert found[1][1] < 0.4 * found[0][1]
+    # A quarter of the numbers, and as much around them.
+    assert found[1][1] < 0.45 * found[0][1]
     assert found[1][0] < nothing_sent(learn, test) + 0.01
 
 

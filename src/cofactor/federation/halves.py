@@ -21,8 +21,8 @@ from cofactor.federation.door import Door
 from cofactor.federation.messages import Message
 from cofactor.federation.party import Party
 from cofactor.federation.weights import PublicWeights
+from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.budget import Budget, Unit
-from cofactor.privacy.guarantee import Assumption
 from cofactor.privacy.schedule import Schedule
 
 Split = Literal["horizontal", "vertical", "on-device"]

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
@@ -42,7 +42,14 @@ class Spent:
     """What the Renyi accountant proves, for comparison; infinite where it cannot."""
 
 
-def spent(events: Iterable[Event], delta: float, *, unit: Unit, adjacency: Adjacency = "empty") -> Spent:
+def spent(
+    events: Iterable[Event],
+    delta: float,
+    *,
+    unit: Unit,
+    adjacency: Adjacency = "empty",
+    orders: Sequence[float] = ORDERS,
+) -> Spent:
     """Compose events that all concern the same units, whichever parties released them."""
     not_negative(delta=delta)
     one_of(UNITS, unit=unit)
@@ -58,7 +65,7 @@ def spent(events: Iterable[Event], delta: float, *, unit: Unit, adjacency: Adjac
         losses.append((loss, count * loss.times))
     found: dict[Method, float] = {
         "privacy loss distribution": _by_distribution(losses, remaining),
-        "Renyi": _by_renyi(losses, remaining),
+        "Renyi": _by_renyi(losses, remaining, orders),
         "pure": math.inf if remaining < 0 else sum(loss.pure * count for loss, count in losses),
     }
     method = min(found, key=lambda name: found[name])
@@ -101,14 +108,14 @@ def steps_between(bound: Bound, unit: Unit, adjacency: Adjacency) -> int:
     )
 
 
-def _by_renyi(losses: list[tuple[Loss, int]], delta: float) -> float:
+def _by_renyi(losses: list[tuple[Loss, int]], delta: float, orders: Sequence[float]) -> float:
     if delta <= 0 or any(loss.renyi is None for loss, _ in losses):
         return math.inf if losses else 0.0
-    curve = np.zeros(len(ORDERS))
+    curve = np.zeros(len(orders))
     for loss, count in losses:
         if loss.renyi is not None:
-            curve += count * loss.renyi(ORDERS)
-    return float(rdp.compute_epsilon(ORDERS, curve, delta)[0])
+            curve += count * loss.renyi(orders)
+    return float(rdp.compute_epsilon(orders, curve, delta)[0])
 
 
 def _by_distribution(losses: list[tuple[Loss, int]], delta: float) -> float:

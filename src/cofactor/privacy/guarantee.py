@@ -9,30 +9,16 @@ from typing import Any
 from cofactor.config import as_table, from_table, not_negative, one_of
 from cofactor.errors import ConfigError
 from cofactor.privacy import statement
+from cofactor.privacy.assumptions import Assumption, apart_from_each_other, assumptions_of
 from cofactor.privacy.budget import ADJACENCIES, TOLERANCE, UNITS, Adjacency, Budget, Unit, odds
 from cofactor.privacy.entries import RENEWED, Period
 from cofactor.privacy.events import Event
 from cofactor.privacy.figures import finite
-from cofactor.privacy.mechanisms import (
-    PoissonBinomial,
-    SampledGaussian,
-    SummedDiscreteGaussian,
-    event_from_table,
-)
+from cofactor.privacy.mechanisms import event_from_table
 from cofactor.privacy.personal import PersonalPromise, taken_part
 from cofactor.privacy.weights import Weights
 
 EVERYONE = ("everyone who sees what was released",)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Assumption:
-    """Something that a guarantee needs and no arithmetic can prove."""
-
-    what: str
-    """What is assumed: a clause that follows "that"."""
-    met: str
-    """How it was met: a clause of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +189,7 @@ class Guarantee:
 
     def _for_rating(self, weight: float, whom: str) -> "Guarantee":
         from cofactor.privacy import accountant
+        from cofactor.privacy.losses import FINE_ORDERS
 
         told, delta, unit, adjacency = self.personal, self.delta, self.unit, self.adjacency
         if told is None or delta is None or unit is None or adjacency is None:
@@ -210,7 +197,7 @@ class Guarantee:
         events, chance = told.seen_by(weight)
 
         def lost(adjacency: Adjacency) -> float:
-            total = accountant.spent(events, delta, unit=unit, adjacency=adjacency)
+            total = accountant.spent(events, delta, unit=unit, adjacency=adjacency, orders=FINE_ORDERS)
             return taken_part(total.epsilon, chance)
 
         other, epsilon, promised = self.replaced_odds is not None, lost(adjacency), told.epsilon * weight
@@ -278,77 +265,6 @@ ALWAYS_LEFT_OUT = (
     "adds them.",
     "Several users who are one person, or who act alike: each is protected by itself only.",
 )
-
-
-def assumptions_of(events: Iterable[Event], method: str) -> list[Assumption]:
-    """Return what the arithmetic of these events takes for granted."""
-    released = list(events)
-    mechanisms = {event.mechanism for event in released}
-    honest = [
-        mechanism.participants
-        for mechanism in mechanisms
-        if isinstance(mechanism, PoissonBinomial | SummedDiscreteGaussian)
-    ]
-    found = [BOUNDS] if released else []
-    if any(not mechanism.exact for mechanism in mechanisms):
-        found.append(REAL_NUMBERS)
-    if any(mechanism.exact for mechanism in mechanisms):
-        found.append(WHOLE_NUMBERS)
-    if any(isinstance(mechanism, SampledGaussian) for mechanism in mechanisms):
-        found.append(SECRET_SAMPLING)
-    if honest:
-        found.append(only_the_sum(max(honest)))
-    if any(event.slack for event in released):
-        found.append(VISIBLE_FAILURES)
-    if released and method == "privacy loss distribution":
-        found.append(FIXED_BEFOREHAND)
-    return found
-
-
-BOUNDS = Assumption(
-    what="no unit changes a release by more than the bound in its record",
-    met="the functions of cofactor.privacy.bounding enforce it; where a recipe states a bound of its own, "
-    "its sensitivity tests measure it",
-)
-REAL_NUMBERS = Assumption(
-    what="computing with real numbers to finite precision gives nothing away (Mironov 2012)",
-    met="noise is added in 64-bit arithmetic, or to sums of whole steps, and the result is rounded to a grid "
-    "of 1/16 to 1/32 of the noise's size; in the fused steps of recipes, of at least 1/4,096 of it",
-)
-WHOLE_NUMBERS = Assumption(
-    what="what has a probability below 2^-60 does not matter",
-    met="noise on whole numbers follows its law to within 2^-100, and the probabilities of coins and answers "
-    "are rounded towards privacy",
-)
-SECRET_SAMPLING = Assumption(
-    what="each unit was sampled independently, with the stated probability, and nobody learns who was",
-    met="that is taken on trust from the code of the parties; SampledGaussian.choose does it",
-)
-VISIBLE_FAILURES = Assumption(
-    what="failures that were paid for in delta happen by chance that does not depend on the data",
-    met="that is taken on trust from the recipe",
-)
-FIXED_BEFOREHAND = Assumption(
-    what="how much noise there is, and how many releases, was not chosen by looking at earlier results",
-    met="a run reserves its releases beforehand; between runs it is taken on trust, and without it the Renyi "
-    "figure holds",
-)
-
-
-def only_the_sum(participants: int) -> Assumption:
-    """Return what noise that is spread over participants needs."""
-    return Assumption(
-        what=f"only sums over at least {participants:,} honest participants are seen, and no single message",
-        met="that is the promise of a secure sum, taken on trust here",
-    )
-
-
-def apart_from_each_other(parties: Sequence[str], unit: Unit) -> Assumption:
-    """Return what is needed to charge units only for what their own party releases."""
-    return Assumption(
-        what=f"no {unit} is at two of the {len(parties)} parties ({', '.join(parties)})",
-        met="that is taken on trust from the parties",
-    )
 
 
 def _replaced_odds(events: list[Event], budget: Budget, compose: Callable[..., Any]) -> float | None:

@@ -23,6 +23,8 @@ from cofactor.privacy.pairs import Distribution, Floats, Pair
 _LARGE_ORDERS = tuple(2**k for k in range(6, 15))
 ORDERS: tuple[float, ...] = (*(1 + k / 10 for k in range(1, 100)), *range(11, 64), *_LARGE_ORDERS)
 """Renyi orders: dp-accounting's, and larger ones for small losses."""
+FINE_ORDERS = tuple(sorted({*ORDERS, *(float(round(2 ** (k / 8))) for k in range(48, 161))}))
+"""More of them, and larger: for units that lose a small part of what noise was made for."""
 
 _EMPTIED = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
 _REPLACED = dp_accounting.NeighboringRelation.REPLACE_ONE

@@ -19,9 +19,9 @@ from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.factors.model import HomeFit
 from cofactor.federation.halves import Facts, Home, Promise, Split
 from cofactor.federation.messages import Message
+from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.events import Bound
-from cofactor.privacy.guarantee import Assumption
 from cofactor.privacy.mechanisms import Gaussian
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.recipes.central_halves import COUNTS, MESSAGES, SLOPES, CentralCoordinator, CentralParticipant

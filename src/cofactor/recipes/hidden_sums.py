@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from cofactor.config import not_negative, plain_numbers
 from cofactor.errors import ConfigError
-from cofactor.privacy.guarantee import Assumption
+from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.layers import Layers
 
 KNOWN_KEYS = Assumption(

@@ -14,7 +14,7 @@ from cofactor.crypto.threshold import ThresholdPaillier
 from cofactor.errors import ConfigError
 from cofactor.federation.opening import Key
 from cofactor.federation.summing import Decryption
-from cofactor.privacy.guarantee import Assumption
+from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.layers import Layers
 from cofactor.recipes.hidden_sums import KNOWN_KEYS, HiddenSum
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cofactor.crypto.neighbours import Neighbourhood
-from cofactor.privacy.guarantee import Assumption
+from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.layers import Layers
 from cofactor.recipes.hidden_sums import KNOWN_KEYS, HiddenSum
 from cofactor.recipes.opened_sums import EncryptedSum, SharedSum

@@ -479,3 +479,11 @@ def test_few_of_very_many_are_chosen_by_coins_of_their_own() -> None:
     # Neighbours are chosen together as often as coins are: 20 times expected per draw, 800 in all.
     together = sum(int((np.diff(each) == 1).sum()) for each in found)
     assert together == pytest.approx(draws * units * probability**2, abs=6 * math.sqrt(800))
+
+
+def test_what_has_a_chance_comes_true_as_often_as_it_says() -> None:
+    chances = np.repeat([0.0, 1e-3, 0.3, 0.5, 0.999, 1.0], 100_000)
+    happened = noise.came_true(chances, InsecureRandom(5)).reshape(6, -1).mean(axis=1)
+    for chance, found in zip(chances[::100_000], happened, strict=True):
+        # Six standard errors: a false alarm in less than one of 10^8 runs; never and always are exact.
+        assert abs(found - chance) <= 6 * np.sqrt(chance * (1 - chance) / 100_000)

@@ -121,7 +121,7 @@ def test_whoever_takes_part_is_bounded_like_anybody(
     monkeypatch: pytest.MonkeyPatch, adjacency: Adjacency
 ) -> None:
     # Chance is for who takes part; what is bounded is what those add who do.
-    monkeypatch.setattr(personal_sums, "drawn", lambda chances, _: chances > 0.2)
+    monkeypatch.setattr(personal_sums, "came_true", lambda chances, _: chances > 0.2)
     sampled: dict[str, Any] = {"adjacency": adjacency, "mechanism": "sampling", "threshold": 0.5}
     bound = bounded_of((None,) * USERS, personal((None,) * USERS, **sampled)).bound
     assert not bound.weighed
@@ -137,7 +137,7 @@ def test_whoever_takes_part_is_bounded_like_anybody(
 
 def test_ratings_take_part_as_often_as_their_weights_say() -> None:
     chances = np.repeat(taking_part(np.array([0.02, 0.3, 0.499, 0.5, 0.9]), 1.0, 0.5), 20_000)
-    took = personal_sums.drawn(chances, SecureRandom()).reshape(5, -1).mean(axis=1)
+    took = came_true(chances, SecureRandom()).reshape(5, -1).mean(axis=1)
     wanted = chances.reshape(5, -1)[:, 0]
     # Six deviations: false alarms below 1e-7.
     assert (np.abs(took - wanted) <= 6 * np.sqrt(wanted * (1 - wanted) / 20_000)).all()

@@ -115,6 +115,14 @@ def chosen(units: int, probability: float, random: Random) -> Integers:
     return np.flatnonzero(_words(units, random.new_key()) < limit)
 
 
+def came_true(chances: Reals, random: Random) -> NDArray[np.bool_]:
+    """Say for each chance whether it came true: never more often than it says."""
+    words = _words(chances.size, random.new_key()).reshape(chances.shape)
+    # 53 bits, which a float holds exactly.
+    drawn = (words >> np.uint64(11)).astype(np.float64)
+    return np.asarray(drawn < np.floor(chances * 2.0**53))
+
+
 def _by_gaps(units: int, probability: float, random: Random) -> Integers:
     """Draw how many are left out between two that take part: a number for each who does, not for all."""
     expected = units * probability

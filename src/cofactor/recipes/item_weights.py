@@ -9,13 +9,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor import chacha
 from cofactor.errors import ConfigError
 from cofactor.federation.halves import Home
 from cofactor.federation.weights import PublicWeights
 from cofactor.privacy.assumptions import Assumption
+from cofactor.privacy.noise import came_true
 from cofactor.privacy.weights import LEAST_WEIGHT, taking_part
-from cofactor.randomness import Random
 
 Reals = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
@@ -81,22 +80,12 @@ def drawn_to_take_part(home: Home) -> Chosen:
     if public is None or not samples(public):
         return np.ones(home.party.ratings.user_count, np.bool_)
     chances = taking_part(_checked_weights(home), public.epsilon, _threshold(public))
-    return _happens(chances, home.door.random)
+    return came_true(chances, home.door.random)
 
 
 def multiplied(rows: Reals, weights: Reals | None) -> Reals:
     """Return rows, each multiplied by its own weight."""
     return rows if weights is None else rows * weights[:, None]
-
-
-def _happens(chances: Reals, random: Random) -> Chosen:
-    """Say for each chance whether it came true: never more often than it says."""
-    words = np.empty(2 * len(chances), np.uint32)
-    chacha.fill(words, random.new_key(), np.uint64(0), np.uint64(0), chacha.ROUNDS)
-    high, low = (half.astype(np.uint64) for half in (words[::2], words[1::2]))
-    # 53 bits, which a float holds exactly.
-    drawn = (high << np.uint64(21) | low >> np.uint64(11)).astype(np.float64)
-    return np.asarray(drawn < np.floor(chances * 2.0**53))
 
 
 def _mean_chance(weights: PublicWeights) -> float:

@@ -14,7 +14,7 @@ from cofactor.errors import RunError
 from cofactor.federation.weights import PublicWeights
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import Adjacency
-from cofactor.privacy.noise import exponential
+from cofactor.privacy.noise import came_true
 from cofactor.privacy.stretching import stretched_table
 from cofactor.privacy.weights import taking_part
 from cofactor.randomness import Random
@@ -44,7 +44,7 @@ def table_of(
     weights = weights_of(ratings, own, public)
     weighed = public is not None and public.threshold is None
     if public is not None and public.threshold is not None:
-        ratings = ratings.keep(drawn(taking_part(weights, public.epsilon, public.threshold), random))
+        ratings = ratings.keep(came_true(taking_part(weights, public.epsilon, public.threshold), random))
         weights = np.ones(len(ratings.index))
     table = stretched_table(
         _rows(span.told(ratings.values), adjacency),
@@ -70,11 +70,3 @@ def weights_of(ratings: Grouped, own: Reals | None, public: PublicWeights | None
     if own is None:
         raise RunError("users have weights here, and those of this party are missing. Nothing was released.")
     return np.asarray(own[ratings.members()] * public.items[ratings.index])
-
-
-def drawn(chances: Reals, random: Random) -> NDArray[np.bool_]:
-    """Draw who takes part, each with a chance of its own, in secret."""
-    # An exponential number is below -log(1 - p) with chance p.
-    with np.errstate(divide="ignore"):
-        limits = -np.log1p(-chances)
-    return np.asarray(exponential(chances.shape, random) < limits)

@@ -82,7 +82,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("train good.csv --split on-device --parties 3 --epsilon 1", 2, r"every user .* Leave out --parties"),
     ("train good.csv other.csv --split on-device --epsilon 1", 2, r"good has ratings of 7 users.*of one"),
     (
-        "train good.csv --split on-device --epsilon 1 --unit rating",
+        "train good.csv --split on-device --recipe secure-als --epsilon 1 --unit rating",
         1,
         r"SecureALS cannot protect single ratings",
     ),
@@ -141,7 +141,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("train good.csv other.csv --split horizontal --epsilon 1 --delta 1", 2, r"delta must be below 0\.01"),
     ("train good.csv other.csv --split horizontal --epsilon 1 --unit users", 2, r"unit must be one of user"),
     (
-        "train good.csv other.csv --split horizontal --epsilon 1 --unit rating",
+        "train good.csv other.csv --split horizontal --recipe secure-als --epsilon 1 --unit rating",
         1,
         r"cannot protect single",
     ),

@@ -128,7 +128,7 @@ def test_errors_are_shown_by_group_and_measured_again(folder: Path, cofactor: Co
     assert again.json["groups"] == done.json["groups"]
     text = cofactor("compare", "run", "all.csv", *same, "--scale", "1:5").out
     assert "Who pays for privacy, by group of users:" in text
-    assert "The mse of conservative users less that of moderate users" in text
+    assert "What conservative users gain less what moderate users do" in text
     without = cofactor("compare", "run", "all.csv", "--test-fraction", 0.2, "--scale", "1:5", "--json")
     assert without.json["groups"] is None
     stored = json.dumps(json.loads((folder / "run" / "run.json").read_text())["scores"])

@@ -48,7 +48,7 @@ def test_numbers_of_a_group_are_those_of_its_ratings_alone(world: World) -> None
         assert group.gain.value == pytest.approx((by_mean**2).mean() - (wrong**2).mean())
         assert group.mse.low < group.mse.value < group.mse.high
     assert found.gap is not None
-    assert found.gap.value == pytest.approx(found.groups[0].mse.value - found.groups[2].mse.value)
+    assert found.gap.value == pytest.approx(found.groups[0].gain.value - found.groups[2].gain.value)
 
 
 def test_one_group_of_all_users_has_the_errors_of_all(world: World) -> None:
@@ -95,8 +95,8 @@ def test_a_group_that_is_predicted_worse_is_seen_to_pay(world: World) -> None:
     )
     found = errors_by_group(model, world.train, world.test, groups, NAMES)
     assert found.gap is not None
-    assert found.gap.low > 0
-    assert f"The mse of conservative users less that of liberal users: {found.gap}." in found.text()
+    assert found.gap.high < 0
+    assert f"What conservative users gain less what liberal users do: {found.gap}." in found.text()
     assert found.groups[0].gain.high < 0 < found.groups[1].gain.low
 
 
@@ -112,8 +112,8 @@ def test_groups_of_too_few_users_to_tell_are_measured_and_not_compared(world: Wo
     found = errors_by_group(world.model, world.train, world.test, groups, NAMES)
     assert [group.users for group in found.groups] == [70, 71, 9]
     assert found.gap is not None
-    assert found.gap.value == pytest.approx(found.groups[0].mse.value - found.groups[1].mse.value)
-    assert "less that of moderate users" in found.text()
+    assert found.gap.value == pytest.approx(found.groups[0].gain.value - found.groups[1].gain.value)
+    assert "less what moderate users do" in found.text()
     few = found.groups[2]
     assert str(found.groups[0].mse) in found.text()
     assert f"{few.mse.value:.4f}" in found.text()

@@ -87,7 +87,9 @@ class ItemSums:
             bound=Bound(size=size, norm=mechanism.norm, unit=unit),
             dimension=facts.item_count,
             bytes_per_number=8.0,
-            slack=None if isinstance(mechanism, Gaussian) else slack_of(mechanism, facts.summed),
+            slack=None
+            if isinstance(mechanism, Gaussian)
+            else slack_of(mechanism, self.aggregate.layers(facts.summed)),
         )
         return Schedule(
             releases=(release,),

@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.errors import ConfigError, TooFew
 from cofactor.federation import summing
 from cofactor.federation.channel import ANSWER
-from cofactor.federation.door import ALL_MASK_ALL, OVERFLOW, Door, Summand, slack_of
+from cofactor.federation.door import OVERFLOW, Door, Summand, slack_of
 from cofactor.federation.messages import Letter
 from cofactor.federation.summing import SUM_MESSAGES, Form, PartySum, SumBegun, Summing, SumPart, simulated
 from cofactor.privacy.bounding import Bounded
@@ -127,19 +126,11 @@ def test_bound_in_another_norm_is_refused() -> None:
         door(layers=LAYERS).share(NOISE, numbers, what="sums", largest_sum=7)
 
 
-def test_delta_is_charged_only_where_chance_chooses_who_masks_whom() -> None:
-    assert slack_of(Skellam(), 3) == OVERFLOW
-    assert slack_of(NOISE, ALL_MASK_ALL) is None
-    assert slack_of(NOISE, ALL_MASK_ALL + 1) == OVERFLOW
-    for parties in (2, 3, 50, 150, ALL_MASK_ALL):
-        for dropout, colluding in ((0.0, 0.0), (0.3, 0.1), (0.0, 0.4)):
-            near = Neighbourhood.of(parties, dropout=dropout, colluding=colluding)
-            assert near.chosen == parties - 1
-    assert Neighbourhood.of(4000, dropout=0.1, colluding=0.1).chosen < 3999
-    way = door(
-        budget=Budget(epsilon=1.0, delta=1e-6, unit="rating", adjacency="value"),
-        layers=Layers(parties=201, fewest=200),
-    )
+def test_delta_is_charged_where_a_sum_hides_and_only_there_for_noise_that_needs_none() -> None:
+    assert slack_of(Skellam(), None) == slack_of(Skellam(), LAYERS) == OVERFLOW
+    assert slack_of(NOISE, None) is None
+    assert slack_of(NOISE, LAYERS) == OVERFLOW
+    way = door(budget=Budget(epsilon=1.0, delta=1e-6, unit="rating", adjacency="value"), layers=LAYERS)
     shared(way, count=2)
     assert way._ledger is not None
     (entry,) = way._ledger.entries

@@ -13,6 +13,7 @@ from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import Adjacency, Budget
 from cofactor.privacy.coverage import assert_noise_covers
 from cofactor.privacy.neighbours import Datasets, Neighbours
+from cofactor.privacy.noise import came_true
 from cofactor.privacy.sensitivity import assert_bounded, assert_weighed
 from cofactor.privacy.weights import taking_part
 from cofactor.randomness import SecureRandom

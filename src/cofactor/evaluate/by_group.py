@@ -59,7 +59,7 @@ class ErrorsByGroup:
     groups: tuple[GroupErrors, ...]
     """Those in which somebody has test ratings."""
     gap: Estimate | None = None
-    """The first group's mean squared error less the last one's, of those with enough users to tell; None if
+    """What the first group gains less what the last one does, of those with enough users to tell; None if
     there are not two of them."""
 
     def as_dict(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class ErrorsByGroup:
         if self.gap is None:
             return []
         first, *_, last = (group.name for group in self.groups if group.compared)
-        gap = f"The mse of {first} users less that of {last} users: {self.gap}"
+        gap = f"What {first} users gain less what {last} users do: {self.gap}"
         return [f"{gap}, which may be chance." if self.gap.low <= 0 <= self.gap.high else f"{gap}."]
 
 
@@ -135,7 +135,8 @@ def _measured(
             _group(name, int(mask.sum()), int(parts[name][0, 0]), means[name])
             for name, mask in members.items()
         ]
-        ends = [means[group.name][:, 0] for group in found if group.compared]
+        # Not errors themselves: those of some users are larger whatever they ask for.
+        ends = [means[group.name][:, 2] - means[group.name][:, 0] for group in found if group.compared]
     gap = estimate(ends[0] - ends[-1]) if len(ends) > 1 else None
     return ErrorsByGroup(groups=tuple(found), gap=gap)
 

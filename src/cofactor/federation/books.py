@@ -61,6 +61,11 @@ def own_budget(party: Party, budget: Budget) -> Budget:
     own = party.budget
     if own is None:
         return budget
+    if budget.personal == "sampling":
+        raise ConfigError(
+            f"{party.name}: it has a budget of its own, and users who take part by chance have one chance at "
+            'all parties. Use mechanism="stretching", or the strictest budget for all.'
+        )
     if (own.unit, own.adjacency) != (budget.unit, budget.adjacency):
         raise ConfigError(
             f"{party.name}: its budget is for each {own.unit}, the run's for each {budget.unit}."
@@ -91,4 +96,13 @@ def _check_same_terms(ledger: Ledger, budget: Budget, path: Path) -> None:
             f"{path}: its budget is personal ({terms.personal}): some users were promised less than others, "
             "and this run would not keep that. Train with weights, and the same mechanism: "
             f"--user-weights FILE --personal {terms.personal}."
+        )
+    if (
+        terms.personal == "sampling"
+        and terms.of_weight_1 * wanted.epsilon < wanted.of_weight_1 * terms.epsilon
+    ):
+        raise LedgerError(
+            f"{path}: its budget samples users for {terms.epsilon / terms.of_weight_1:.3g} of what weight 1 "
+            f"is promised, and this run for {wanted.epsilon / wanted.of_weight_1:.3g}: many such runs would "
+            "cost small weights more than their part. Use a larger --threshold."
         )

@@ -35,9 +35,6 @@ OVERFLOW = 2.0**-38
 """Probability, at most, that a sum does not fit the numbers it is counted in, or that chance puts a party
 among neighbours who collude. It is charged to delta."""
 
-ALL_MASK_ALL = 200
-"""Up to so many parties mask each other's numbers all alike; of more, chance may choose (Neighbourhood)."""
-
 COORDINATOR = "coordinator"
 SUM = "the sum of all answers"
 """Who receives an answer of which nobody sees more than the sum."""
@@ -156,7 +153,7 @@ class Door:
         values, law = bounded.value.astype(np.int64), law_of(mechanism, bounded.bound)
         added = self._added(values.shape, law, devices)  # before it is paid for: noise may be undrawable
         layers, summand = self._layers, self._summand(largest_sum, law)
-        self._charge(replace(event, slack=slack_of(mechanism, 1 if layers is None else layers.parties)))
+        self._charge(replace(event, slack=slack_of(mechanism, layers)))
         if added is None:
             raise TooFew(
                 f"round {self._round}: {devices:,} devices are left, and "
@@ -322,13 +319,12 @@ class Door:
         return passed
 
 
-def slack_of(mechanism: Skellam | DiscreteLaplace, parties: int) -> float | None:
-    """Return what a share in a sum of so many parties charges to delta, beside its mechanism.
+def slack_of(mechanism: Skellam | DiscreteLaplace, layers: Layers | None) -> float | None:
+    """Return what a share of a sum charges to delta, beside its mechanism.
 
-    A sum that does not fit its numbers is wrong and tells no more than the right one: noise without delta has
-    none in a sum either, unless so many parties sum that chance chooses who masks whose numbers.
+    Noise that needs no delta has none either where nothing is hidden, so that nothing can fail to be.
     """
-    return None if type(mechanism) is DiscreteLaplace and parties <= ALL_MASK_ALL else OVERFLOW
+    return None if type(mechanism) is DiscreteLaplace and layers is None else OVERFLOW
 
 
 def weakest(passed: Mapping[str, Passed]) -> Protection:

@@ -68,6 +68,8 @@ class Party:
                 f"party {self.name}: weights have shape {self.weights.shape} for {users:,} users. Give one "
                 "for each of ratings.user_ids."
             )
+        if self.budget is not None and type(self.budget) is not Budget:
+            raise ConfigError(f"party {self.name}: its own budget must be a Budget; weights are of users.")
         if self.weights is not None and not ((self.weights >= LEAST_WEIGHT) & (self.weights <= 1)).all():
             raise ConfigError(f"party {self.name}: weights must lie between {LEAST_WEIGHT:g} and 1.")
 

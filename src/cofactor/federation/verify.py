@@ -26,7 +26,7 @@ from cofactor.federation.transcript import Sent, Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.personal import of_one_unit
+from cofactor.privacy.personal import worst_of
 
 _CLOSE = 1e-6
 """Relative difference of two epsilons that are the same but for the libraries that reckoned them."""
@@ -232,9 +232,12 @@ class _Stored:
         told = stored.personal
         if (None if told is None else told.mechanism) != self._budget.personal:
             raise RunError("The guarantee and the budget differ in who is promised more privacy.")
-        own = [of_one_unit(released(ledger, self._session)) for ledger in self._ledgers.values()]
+        if told is None:
+            return
         sampled = self._budget.epsilon if self._budget.personal == "sampling" else None
-        if told is not None and (told.events not in own or told.threshold != sampled):
+        events = worst_of(all_released(self._ledgers, self._session), self._budget)
+        promised = self._budget.of_weight_1
+        if told.events != events or (told.threshold, told.epsilon) != (sampled, promised):
             raise RunError("The ledgers do not bear out what the guarantee says of smaller weights.")
 
     def _check_words(self, stored: Guarantee) -> None:

@@ -34,6 +34,8 @@ class PublicWeights:
     """What weight 1 is promised; 0 without a budget."""
     threshold: float | None = None
     """With "sampling", what noise is made for."""
+    simulated: bool = False
+    """Whether users' weights follow from a seed."""
 
     @classmethod
     def of(
@@ -48,6 +50,7 @@ class PublicWeights:
             mechanism="stretching" if budget is None else budget.mechanism,
             epsilon=0.0 if budget is None else budget.epsilon,
             threshold=budget.sampled_at if budget is not None and sampled else None,
+            simulated=users.simulated,
         )
 
     def as_table(self) -> dict[str, Any]:
@@ -104,6 +107,9 @@ def weights_lines(weights: PublicWeights | None, unit: Unit) -> tuple[str, ...]:
     return () if weights is None else (_PUBLIC_WEIGHTS, _OWN_WEIGHT[unit])
 
 
+SIMULATED_WEIGHTS = (
+    "Weights of users were drawn by a seed, and whoever knows it can draw them again: a simulation."
+)
 _PUBLIC_WEIGHTS = (
     "Weights of items, and the groups that users may choose between, with about how many do: public."
 )

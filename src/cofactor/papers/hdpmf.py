@@ -9,7 +9,7 @@ from cofactor.papers.hdpmf_tables import table3
 
 REPEATS = 5
 """How often the paper does everything."""
-_DATA = ("ml-100k", "ml-1m", "yelp")
+_DATA = ("ml-100k", "ml-1m", "yelp", "douban")
 _SPLIT = (
     f"Users with fewer than {LEAST_RATINGS} ratings are left out; {TESTED} ratings of each user are tested. "
     "Split, weights, beginnings and noise are drawn anew in every repeat."

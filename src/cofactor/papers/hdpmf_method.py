@@ -1,7 +1,6 @@
 """What HDPMF compares: its own method, three others, and both readings of "noise"."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +97,6 @@ DPMF_FRESH, DPMF_FIXED = Variant(method="dpmf"), Variant(method="dpmf", noise="f
 UNSCALED = Variant(method="hdpmf", rescaled=False)
 VARIANTS = (MF_LINE, HDPMF_FRESH, HDPMF_FIXED, PDPMF_FRESH, PDPMF_FIXED, DPMF_FRESH, DPMF_FIXED)
 """Of Table 3."""
-
-Reading = Literal["fresh", "fixed"]
 
 
 def measured(model: Factors, test: Ratings) -> Measured:

@@ -22,9 +22,10 @@ _FOLDERS = {
     "ml-1m": ("ml-1m",),
     "ml-100k": ("ml-100k",),
     "yelp": ("yelp",),
+    "douban": ("douban",),
 }
 """Known sets, those of Li et al. (2022) first, and the folders that they are unpacked to."""
-_ARRAYS = {"yelp": "yelp-hin.npz"}
+_ARRAYS = {"yelp": "yelp-hin.npz", "douban": "douban-monti3k.npz"}
 """Sets that are passed on as arrays `user`, `item` and `rating`, in which users and items are numbered."""
 _CATEGORIES = ("genres", "genre", "class", "category", "categories")
 

@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Literal
 
-from cofactor.config import not_negative, one_of, plain_numbers
+from cofactor.config import not_negative, one_of, plain_numbers, positive
 from cofactor.errors import ConfigError, PrivacyWarning
 from cofactor.privacy.figures import percent
 
@@ -21,7 +21,7 @@ PERSONAL: tuple[Personal, ...] = ("stretching", "sampling")
 LARGEST_DELTA = 0.01
 TOLERANCE = 1e-9
 """Relative, for the rounding of epsilon alone."""
-LARGE_EPSILON, LARGEST_EPSILON = 10.0, 1000.0
+SMALLEST_EPSILON, LARGE_EPSILON, LARGEST_EPSILON = 1e-6, 10.0, 1000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,8 @@ class Budget:
     personal: Personal | None = None
     """How units that ask for more privacy get it, if some do: their contributions are shrunk by their weight
     ("stretching"), or they take part by chance ("sampling"). See `PersonalBudget`."""
+    unsampled: float | None = None
+    """With "sampling", what a unit of weight 1 is promised; `epsilon` is what noise is made for."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -48,10 +50,12 @@ class Budget:
         one_of(ADJACENCIES, adjacency=self.adjacency)
         if self.personal is not None:
             one_of(PERSONAL, personal=self.personal)
-        if not 1e-6 <= self.epsilon <= LARGEST_EPSILON:
+        if self.unsampled is not None:
+            positive(unsampled=self.unsampled)
+        if not SMALLEST_EPSILON <= self.epsilon <= LARGEST_EPSILON:
             raise ConfigError(
-                f"epsilon must lie between 1e-6, with which nothing useful can be released, and "
-                f"{LARGEST_EPSILON:g}, which promises nothing at all; got {self.epsilon:g}."
+                f"epsilon must lie between {SMALLEST_EPSILON:g}, with which nothing useful can be released, "
+                f"and {LARGEST_EPSILON:g}, which promises nothing at all; got {self.epsilon:g}."
             )
         if self.delta >= LARGEST_DELTA:
             raise ConfigError(
@@ -66,6 +70,11 @@ class Budget:
         numbers = f"epsilon {self.epsilon:g}, delta {self.delta:g}"
         own = {None: "", "stretching": " of weight 1", "sampling": ", which takes part by chance"}
         return f'{numbers} for each {self.unit}{own[self.personal]}, adjacency "{self.adjacency}"'
+
+    @property
+    def of_weight_1(self) -> float:
+        """What a unit of weight 1 is promised: others have the part of it that is their weight."""
+        return self.epsilon if self.unsampled is None else self.unsampled
 
     @property
     def odds(self) -> float:

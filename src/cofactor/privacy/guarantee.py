@@ -173,12 +173,18 @@ class Guarantee:
         """Return what a user of this weight is promised: of her ratings, for the least protected one."""
         if self.personal is None:
             raise ConfigError("this guarantee is the same for all: its budget was not personal.")
-        return self._for_rating(weight * self.personal.largest_item, whom or f"a user of weight {weight:g}")
+        largest = weight * self.personal.largest_item
+        return self._for_rating(largest, largest, whom or f"a user of weight {weight:g}")
 
     def for_rating(self, user: Any, item_weight: float) -> "Guarantee":
         """Return what a user is promised for her rating of an item of this weight."""
-        weight = self._weight_of(user) * item_weight
-        return self._for_rating(weight, f"a rating of user {user} of an item of weight {item_weight:g}")
+        own, largest = self._weight_of(user), 1.0 if self.personal is None else self.personal.largest_item
+        if not 0 < item_weight <= largest:
+            raise ConfigError(
+                f"an item's weight lies above 0 and at most at {largest:g}, got {item_weight:g}."
+            )
+        whom = f"a rating of user {user} of an item of weight {item_weight:g}"
+        return self._for_rating(own * item_weight, own * largest, whom)
 
     def _weight_of(self, user: Any) -> float:
         if self.weights is None:
@@ -187,27 +193,29 @@ class Guarantee:
             )
         return float(self.weights.of([user])[0])
 
-    def _for_rating(self, weight: float, whom: str) -> "Guarantee":
+    def _for_rating(self, weight: float, largest: float, whom: str) -> "Guarantee":
+        """Return what is promised for a weight; another rating might have had the `largest`."""
         from cofactor.privacy import accountant
         from cofactor.privacy.losses import FINE_ORDERS
 
         told, delta, unit, adjacency = self.personal, self.delta, self.unit, self.adjacency
         if told is None or delta is None or unit is None or adjacency is None:
             raise ConfigError("nothing is promised, to nobody.")
-        events, chance = told.seen_by(weight)
+        other = (weight + largest) / 2 if told.threshold is None else largest
 
-        def lost(adjacency: Adjacency) -> float:
+        def lost(adjacency: Adjacency, weight: float) -> float:
+            events, chance = told.seen_by(weight)
             total = accountant.spent(events, delta, unit=unit, adjacency=adjacency, orders=FINE_ORDERS)
             return taken_part(total.epsilon, chance)
 
-        other, epsilon, promised = self.replaced_odds is not None, lost(adjacency), told.epsilon * weight
+        epsilon, promised = lost(adjacency, weight), told.epsilon * weight
         broken = epsilon > promised * (1 + TOLERANCE)
         return replace(
             self,
             epsilon=finite(epsilon),
             budget_epsilon=promised,
             why_not=(*self.why_not, *([f"Epsilon is above the {promised:g} that was promised."] * broken)),
-            replaced_odds=odds(lost("replace"), delta) if other else None,
+            replaced_odds=None if self.replaced_odds is None else odds(lost("replace", other), delta),
             renyi=None,
             whom=whom,
             personal=None,
@@ -226,7 +234,8 @@ class Guarantee:
         """Return a table for JSON; `statement` is the paragraph."""
         derived = {"holds": self.holds, "odds": self.odds, "statement": str(self)}
         told = None if self.personal is None else as_table(self.personal)
-        return derived | asdict(replace(self, personal=None, weights=None)) | {"personal": told}
+        table = derived | asdict(replace(self, personal=None, weights=None)) | {"personal": told}
+        return {name: value for name, value in table.items() if name != "weights"}
 
     @classmethod
     def from_json(cls, table: Mapping[str, Any]) -> "Guarantee":

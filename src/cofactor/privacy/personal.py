@@ -10,7 +10,7 @@ import numpy as np
 
 from cofactor.config import one_of, positive
 from cofactor.errors import ConfigError
-from cofactor.privacy.budget import PERSONAL, Adjacency, Budget, Personal, Unit
+from cofactor.privacy.budget import PERSONAL, SMALLEST_EPSILON, Adjacency, Budget, Personal, Unit
 from cofactor.privacy.events import Event
 from cofactor.privacy.weights import HDPMF_ITEMS, HDPMF_USERS, Group, Weights, taking_part
 
@@ -24,10 +24,10 @@ class PersonalBudget(Budget):
     """
 
     delta: float = 1e-9
-    """Probability with which epsilon may fail. Noise here may need none; but among many devices chance
-    chooses who masks whose numbers, and may choose badly."""
+    """Probability with which epsilon may fail. Noise may need none; a hidden sum may fail."""
     unit: Unit = "rating"
-    adjacency: Adjacency = "value"
+    adjacency: Adjacency = None  # type: ignore[assignment]
+    """As in `Budget`; if nothing is said "value" for ratings, as HDPMF has it, and "empty" for users."""
     users: Weights = field(default_factory=Weights.equal)
     """Of users: private, but for the policy."""
     items: Weights = field(default_factory=Weights.equal)
@@ -41,6 +41,9 @@ class PersonalBudget(Budget):
     def __post_init__(self) -> None:
         one_of(PERSONAL, mechanism=self.mechanism)
         object.__setattr__(self, "personal", self.mechanism)
+        given: object = self.adjacency
+        if given is None:
+            object.__setattr__(self, "adjacency", "value" if self.unit == "rating" else "empty")
         super().__post_init__()
         if not isinstance(self.users, Weights) or not isinstance(self.items, Weights):
             raise ConfigError("users and items are Weights, such as Weights.by({17: 0.2}, otherwise=1.0).")
@@ -73,6 +76,7 @@ class PersonalBudget(Budget):
             unit=self.unit,
             adjacency=self.adjacency,
             personal=self.mechanism,
+            unsampled=None if self.mechanism == "stretching" else self.epsilon,
         )
 
     @property
@@ -89,9 +93,8 @@ class PersonalBudget(Budget):
         return self._part(float(self.users.of([user])[0] * self.items.of([item])[0]))
 
     def _part(self, weight: float) -> Budget:
-        return Budget(
-            epsilon=self.epsilon * weight, delta=self.delta, unit=self.unit, adjacency=self.adjacency
-        )
+        least = max(self.epsilon * weight, SMALLEST_EPSILON)
+        return Budget(epsilon=least, delta=self.delta, unit=self.unit, adjacency=self.adjacency)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +126,7 @@ class PersonalPromise:
 
 def taken_part(epsilon: float, chance: float) -> float:
     """Return what is lost by something that costs epsilon, if a unit takes part in it with some chance."""
-    return epsilon if chance >= 1 else math.log1p(chance * math.expm1(epsilon))
+    return epsilon if chance >= 1 else float(np.logaddexp(math.log1p(-chance), math.log(chance) + epsilon))
 
 
 def weighed(events: Iterable[Event], weight: float) -> list[Event]:
@@ -143,6 +146,21 @@ def _weighed(event: Event, weight: float) -> Event:
 def _tells_nothing(event: Event, weight: float) -> bool:
     """Say whether a contribution is so small that no whole number is left of it."""
     return event.bound.weighed and event.mechanism.exact and event.bound.size * weight < 1
+
+
+def worst_of(events: Iterable[Event], budget: Budget) -> tuple[Event, ...]:
+    """Return what concerns one unit at the party where units lose most, if none is at two parties."""
+    from cofactor.privacy.accountant import spent  # it takes a second to load
+
+    by_party: dict[str, list[Event]] = {}
+    for event in events:
+        by_party.setdefault(event.by, []).append(event)
+    kinds = dict.fromkeys(of_one_unit(by_party[party]) for party in sorted(by_party))
+
+    def lost(own: tuple[Event, ...]) -> float:
+        return spent(own, budget.delta, unit=budget.unit, adjacency=budget.adjacency).epsilon
+
+    return next(iter(kinds), ()) if len(kinds) < 2 else max(kinds, key=lost)
 
 
 def of_one_unit(events: Iterable[Event]) -> tuple[Event, ...]:

@@ -177,13 +177,19 @@ def _signal_to_noise(release: Release, schedule: Schedule) -> float | None:
         return None
     spread = release.dimension if release.bound.norm == "l1" else math.sqrt(release.dimension)
     multiplier: float = mechanism.noise_multiplier
-    return _crowd(mechanism, schedule) / (multiplier * spread) * sums
+    return _crowd(mechanism, schedule, _units(release, schedule)[0]) / (multiplier * spread) * sums
 
 
-def _crowd(mechanism: Any, schedule: Schedule) -> float:
-    """Return how many users are behind one noisy sum, on average."""
-    assert schedule.users is not None
-    at_one_party = schedule.users if schedule.shared_units else schedule.users / schedule.parties
+def _units(release: Release, schedule: Schedule) -> tuple[int, str]:
+    """Return how many there are of whatever pulls at a release, and what that is."""
+    if release.bound.unit == "rating" and schedule.ratings is not None:
+        return schedule.ratings, "ratings"
+    return schedule.users or 0, "users"
+
+
+def _crowd(mechanism: Any, schedule: Schedule, units: int) -> float:
+    """Return how many users, or ratings, are behind one noisy sum, on average."""
+    at_one_party = units if schedule.shared_units else units / schedule.parties
     return at_one_party * (mechanism.sampling if isinstance(mechanism, SampledGaussian) else 1.0)
 
 
@@ -203,8 +209,9 @@ def _budget_warnings(schedule: Schedule, budget: Budget, total: Spent) -> list[s
 
 def _crowd_warnings(schedule: Schedule, signal: tuple[float | None, ...]) -> list[str]:
     found = [
-        f"the noise will drown {release.what}: even if all users pulled the same way in all rounds, the "
-        f"signal would be {ratio:.2g} times the noise. Use more users, fewer numbers, or a larger epsilon."
+        f"the noise will drown {release.what}: even if all {_units(release, schedule)[1]} pulled the same way "
+        f"in all rounds, the signal would be {ratio:.2g} times the noise. Use more users, fewer numbers, or a "
+        "larger epsilon."
         for release, ratio in zip(schedule.releases, signal, strict=True)
         if ratio is not None and ratio < 1
     ]
@@ -215,7 +222,7 @@ def _crowd_warnings(schedule: Schedule, signal: tuple[float | None, ...]) -> lis
         )
     if schedule.users is None:
         return found
-    crowd = min(_crowd(release.mechanism, schedule) for release in schedule.releases)
+    crowd = min(_crowd(release.mechanism, schedule, schedule.users) for release in schedule.releases)
     if crowd < _SMALL_CROWD:
         found.append(
             f"only about {crowd:.3g} users are behind each noisy sum: an item that one of them rated is "
@@ -236,7 +243,7 @@ def _apart(schedule: Schedule) -> bool:
 def _signal(release: Release, ratio: float | None) -> str:
     if ratio is None:
         return ""
-    return f"{release.what}: if all users always pulled the same way, signal / noise would be {ratio:.3g}"
+    return f"{release.what}: if all always pulled the same way, signal / noise would be {ratio:.3g}"
 
 
 def _table(release: Release) -> dict[str, Any]:

@@ -54,10 +54,12 @@ class Schedule:
     False if every user is at one party only."""
     users: int | None = None
     """How many users there are at all parties together, if that is public."""
+    ratings: int | None = None
+    """The same of ratings: each of them pulls where releases are bounded for each rating."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
-        whole(rounds=self.rounds, parties=self.parties, users=self.users)
+        whole(rounds=self.rounds, parties=self.parties, users=self.users, ratings=self.ratings)
         if not self.releases or not all(isinstance(release, Release) for release in self.releases):
             raise ConfigError("a schedule needs at least one Release.")
         object.__setattr__(self, "releases", tuple(self.releases))

@@ -15,7 +15,7 @@ from cofactor.compiled import kernel
 from cofactor.config import one_of, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy.bounding import Bounded
-from cofactor.privacy.budget import ADJACENCIES, Adjacency
+from cofactor.privacy.budget import Adjacency
 from cofactor.privacy.clipping import MARGIN, checked_places, checked_reals
 from cofactor.privacy.events import Bound
 from cofactor.randomness import Random
@@ -87,9 +87,9 @@ def stretched_table(
     that; a weight; and a row `places[i]` of the table. It adds its values times its own `weighed_grains`,
     rounded by chance and right on average, and never more than these grains in all, whatever the rounding
     does. With columns (1 + v) / 2 and (1 - v) / 2, which add up to 1, noise for adjacency "empty" hides
-    which ratings there are, too.
+    which ratings there are, too. For "replace" there is no such bound: another rating has another weight.
     """
-    one_of(ADJACENCIES, adjacency=adjacency)
+    one_of(("empty", "value"), adjacency=adjacency)
     whole(place_count=place_count)
     rows = checked_reals("values", values, dimensions=2).astype(np.float64)
     where = checked_places(places, len(rows), place_count)

@@ -77,6 +77,8 @@ class Weights:
     """About what weights are on average: public, and a guess unless groups or somebody say."""
     look_up: Callable[[Any], float | str | None] = field(default=lambda _: 1.0, repr=False)
     """From an id to its weight, or the name of its group, or None: private where ids are users."""
+    simulated: bool = False
+    """Whether weights follow from a seed, so that whoever knows it knows them."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -136,7 +138,7 @@ class Weights:
             own = ordered[min(int(np.searchsorted(ends, group * ends[-1], side="right")), len(ordered) - 1)]
             return own.low + within * (own.high - own.low)
 
-        return cls(groups=ordered, expected=_mean(ordered), look_up=one)
+        return cls(groups=ordered, expected=_mean(ordered), look_up=one, simulated=True)
 
     def of(self, ids: ArrayLike) -> Reals:
         """Return the weight of each id; refuse ids without one. What is refused names nobody."""
@@ -169,9 +171,10 @@ def taking_part(weights: Reals, epsilon: float, threshold: float) -> Reals:
     Who takes part with probability p in something that costs t loses log(1 + p (e^t - 1)) by it.
     """
     positive(epsilon=epsilon, threshold=threshold)
-    # Rounded towards privacy, by more than the error of a float.
-    chance = np.expm1(epsilon * np.asarray(weights, np.float64)) / math.expm1(threshold)
-    return np.asarray(np.where(epsilon * weights >= threshold, 1.0, chance * (1 - 2.0**-40)))
+    own = np.minimum(epsilon * np.asarray(weights, np.float64), threshold)
+    # (e^own - 1) / (e^t - 1), without numbers that no float holds; rounded towards privacy.
+    chance = np.exp(own - threshold) * np.expm1(-own) / math.expm1(-threshold) * (1 - 2.0**-40)
+    return np.asarray(np.where(own >= threshold, 1.0, chance))
 
 
 def _weight(stated: Any, by_name: Mapping[str, float]) -> float:

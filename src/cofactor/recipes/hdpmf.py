@@ -36,8 +36,8 @@ _RATING = (
     'adds. Protect users, unit "user"; or use PersonalBiases, which protects each rating by its own weight.'
 )
 _NO_DELTA = (
-    "Among so many devices, chance chooses who masks whose numbers, and in each of {rounds} rounds it may "
-    "choose badly, with a chance of 2^-38: that needs a delta. Use delta=1e-9, or aggregate=PlainSum()."
+    "Hidden sums fail with a chance of at most 2^-38, in each of {rounds} rounds: that needs a delta. Use "
+    "delta=1e-9, or aggregate=PlainSum()."
 )
 _WORSE = (
     "Gradients of all items need much noise where whole users are protected: at epsilon 1 and equal weights, "
@@ -213,8 +213,7 @@ class HDPMF:
         return _WALK * self.space(facts).highest / (deviation * math.sqrt(self.turns))
 
     def _slack(self, facts: Facts) -> float | None:
-        layers = self.aggregate.layers(facts.summed)
-        return slack_of(DiscreteLaplace(), 1 if layers is None else layers.parties)
+        return slack_of(DiscreteLaplace(), self.aggregate.layers(facts.summed))
 
 
 def _known(setting: T | None, name: str) -> T:

@@ -13,11 +13,9 @@ from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.halves import Facts, Home, State, array_of
 from cofactor.federation.messages import Message
-from cofactor.privacy.mechanisms import DiscreteLaplace
 from cofactor.recipes.device_steps import left_in
 from cofactor.recipes.hdpmf_steps import bound_of, summed
 from cofactor.recipes.item_weights import drawn_to_take_part, own_weights, samples
-from cofactor.recipes.local_steps import release_of
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.shared_vectors import Finished, Gradients, Shared
 from cofactor.recipes.summing_mode import into_sum, only_sums
@@ -64,7 +62,7 @@ class HDPMFParticipant:
         )
 
     def state(self) -> State:
-        """Return who takes part where chance decided it; to draw anew would tell more than was promised."""
+        """Return who takes part where chance decided it: in all rounds, or in none."""
         return {_TAKING_PART: self._taking_part} if samples(self._home.facts.weights) else {}
 
     def restore(self, state: State) -> None:
@@ -92,11 +90,8 @@ class HDPMFParticipant:
         )
         # A party of many users adds noise once; in a cohort every device adds its own.
         devices = int(left.sum()) if home.facts.cohort else 1
-        most, release = home.facts.user_count * recipe.steps, release_of(home, GRADIENTS)
-        if release is None:
-            return into_sum(home, recipe, GRADIENTS, bounded, largest_sum=most, devices=devices)
-        assert isinstance(release.mechanism, DiscreteLaplace)
-        return home.door.share(release.mechanism, bounded, what=GRADIENTS, largest_sum=most, devices=devices)
+        most = home.facts.user_count * recipe.steps
+        return into_sum(home, recipe, GRADIENTS, bounded, largest_sum=most, devices=devices)
 
 
 class HDPMFCoordinator:

@@ -40,7 +40,7 @@ from cofactor.recipes.item_models import Units, choice_of, choosing_model, featu
 from cofactor.recipes.item_rounds import item_columns
 from cofactor.recipes.item_sums import Known, bounded_total, gains, summed, told_in
 from cofactor.recipes.item_updates import with_counts, with_gain, with_items, with_spread, with_users
-from cofactor.recipes.item_weights import drawn_to_take_part, mean_part, own_weights, samples
+from cofactor.recipes.item_weights import drawn_to_take_part, mean_part, own_weights, samples, stretches
 from cofactor.recipes.projected_steps import Sketch
 from cofactor.recipes.summing_mode import into_sum, only_sums
 
@@ -62,12 +62,14 @@ class ItemParticipant:
         self._units = Units(home.facts)
         self._ratings = self._units.inward(home.party.ratings.by_user)
         self._features = features_of(home.facts)
-        self._weights, self._taking_part = own_weights(home), drawn_to_take_part(home)
+        # Who does not take part has weight 0, and works as long as others: time tells nobody.
+        sampled = samples(home.facts.weights)
+        self._weights = drawn_to_take_part(home).astype(np.float64) if sampled else own_weights(home)
 
     def handle(self, round: int, message: Message) -> Message:
         """Add up what the party's users tell."""
         left = left_in(round, self._home)
-        ratings = self._ratings.keep(np.repeat(left & self._taking_part, self._ratings.sizes))
+        ratings = self._ratings.keep(np.repeat(left, self._ratings.sizes))
         if isinstance(message, UsersAsked):
             return UserSums(sums=self._out(USER_SUMS, self._users(ratings), left))
         if type(message) is ItemsKnown and 2 <= round <= 1 + len(self._recipe.steps):
@@ -102,14 +104,16 @@ class ItemParticipant:
     def state(self) -> State:
         """Return who takes part where chance decided it; all else that there is to know comes with questions.
 
-        To draw anew after a crash would tell more than was promised.
+        Not drawn anew after a crash: the proof is for users who are in all rounds, or in none.
         """
-        return {_TAKING_PART: self._taking_part} if samples(self._home.facts.weights) else {}
+        if self._weights is None or not samples(self._home.facts.weights):
+            return {}
+        return {_TAKING_PART: np.asarray(self._weights > 0)}
 
     def restore(self, state: State) -> None:
         """Go on from there."""
         if samples(self._home.facts.weights):
-            self._taking_part = np.asarray(state[_TAKING_PART], np.bool_)
+            self._weights = np.asarray(state[_TAKING_PART], np.float64)
 
     def _users(self, ratings: Grouped) -> Bounded:
         """Return 1 for each user with ratings, and the user's mean on a scale from -1 to 1."""
@@ -147,7 +151,10 @@ class ItemParticipant:
 
     def _out(self, what: str, bounded: Bounded, left: NDArray[np.bool_]) -> NDArray[np.int64]:
         facts = self._home.facts
-        most = facts.user_count * math.ceil(bounded.bound.size)
+        # Noise is made for those who take part, not for their weight.
+        bound = replace(bounded.bound, weighed=stretches(facts.weights))
+        bounded = Bounded(value=bounded.value, bound=bound)
+        most = facts.user_count * math.ceil(bound.size)
         # A party of many users adds noise once; in a cohort every device adds its own.
         devices = int(left.sum()) if facts.cohort else 1
         return into_sum(self._home, self._recipe, what, bounded, largest_sum=most, devices=devices)

@@ -13,7 +13,7 @@ from cofactor.config import not_negative, plain_numbers, positive, whole
 from cofactor.data.public_items import PublicItems, public_items_lines
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.factors.bayes import Bayes
-from cofactor.federation.door import ALL_MASK_ALL, slack_of
+from cofactor.federation.door import slack_of
 from cofactor.federation.halves import Facts, Home, Promise, Split
 from cofactor.federation.messages import Message
 from cofactor.privacy.budget import Adjacency, Budget, Unit
@@ -22,6 +22,7 @@ from cofactor.privacy.mechanisms import DiscreteLaplace
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.recipes.home_fit import UsersOnly
 from cofactor.recipes.item_letters import ItemsFinal
+from cofactor.recipes.item_weights import SECRET, samples, stretches
 from cofactor.recipes.personal_co_rating import ROUNDS, direction_count
 from cofactor.recipes.personal_halves import PersonalCoordinator, PersonalParticipant
 from cofactor.recipes.personal_letters import (
@@ -50,9 +51,13 @@ _REPLACED = (
     'PersonalBiases has no proof for adjacency "replace", where a rating may become one of another item and '
     'another weight. Use "empty", by which any replacement costs at most twice epsilon, or "value".'
 )
+_STRETCHED = "A rating of weight w adds at most w times what one of weight 1 may add to a sum."
+_SAMPLED = (
+    "Which ratings go into sums: chance decides at home, for each rating, and the others add nothing to them."
+)
 _NO_DELTA = (
-    "Among more than {most} devices, chance chooses who masks whose numbers, and with a chance of 2^-38 it "
-    "chooses badly: that needs a delta. Use delta=1e-9, or aggregate=PlainSum()."
+    "A hidden sum fails with a chance of at most 2^-38: that needs a delta. Use delta=1e-9, or "
+    "aggregate=PlainSum()."
 )
 
 
@@ -140,7 +145,7 @@ class PersonalBiases:
             )
         slack = self._slack(facts)
         if slack is not None and budget.delta < slack:
-            raise Refused(_NO_DELTA.format(most=ALL_MASK_ALL))
+            raise Refused(_NO_DELTA)
 
     def schedule(self, facts: Facts, unit: Unit, party: str) -> Schedule:  # noqa: ARG002 (all send the same)
         """Return everything that a party will release."""
@@ -153,7 +158,11 @@ class PersonalBiases:
             slack=self._slack(facts),
         )
         return Schedule(
-            releases=(release,), rounds=self.rounds, parties=len(facts.parties), users=facts.user_count
+            releases=(release,),
+            rounds=self.rounds,
+            parties=len(facts.parties),
+            users=facts.user_count,
+            ratings=facts.rating_count,
         )
 
     def participant(self, home: Home) -> PersonalParticipant:
@@ -170,7 +179,11 @@ class PersonalBiases:
         counted = "" if self.counts_public else "how often and "
         return Promise(
             against=("the coordinator", "the other parties", "everyone who sees what is known of items"),
-            covers=(f"What is known of items: {counted}how high they are rated.",),
+            covers=(
+                f"What is known of items: {counted}how high they are rated.",
+                *((_STRETCHED,) if stretches(facts.weights) else ()),
+                *((_SAMPLED,) if samples(facts.weights) else ()),
+            ),
             does_not_cover=(
                 *self._public_choices(facts),
                 "Which items there are, how many users and ratings, who takes part and who answers: public.",
@@ -181,7 +194,10 @@ class PersonalBiases:
                 ONE_USER,
             ),
             warnings=two_parties(facts),
-            assumptions=self.aggregate.assumptions(facts.summed),
+            assumptions=(
+                *self.aggregate.assumptions(facts.summed),
+                *((SECRET,) if samples(facts.weights) else ()),
+            ),
             why_not=self.aggregate.why_not(facts.summed),
             shared={} if facts.cohort else {self.what: own},
         )
@@ -235,7 +251,7 @@ class PersonalBiases:
             norm="l1",
             unit="rating",
             adjacency=self.adjacency,
-            weighed=facts.weights is not None and facts.weights.threshold is None,
+            weighed=stretches(facts.weights),
         )
 
     def noise_of(self, facts: Facts) -> float:
@@ -248,8 +264,7 @@ class PersonalBiases:
         return facts.item_count, min(direction_count(self.co_rating), facts.item_count)
 
     def _slack(self, facts: Facts) -> float | None:
-        layers = self.aggregate.layers(facts.summed)
-        return slack_of(DiscreteLaplace(), 1 if layers is None else layers.parties)
+        return slack_of(DiscreteLaplace(), self.aggregate.layers(facts.summed))
 
 
 def _multiplier(epsilon: float) -> float:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Recipe, shared_units
-from cofactor.federation.weights import weights_lines
+from cofactor.federation.weights import SIMULATED_WEIGHTS, weights_lines
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
@@ -53,6 +53,8 @@ def guarantee_of(
 def _doubts(federation: Federation) -> list[str]:
     """Say what in the data may contradict what the guarantee takes for granted."""
     found, twice = [], federation.at_two_parties()
+    if federation.weights is not None and federation.weights.simulated:
+        found.append(SIMULATED_WEIGHTS)
     if not (federation.scale_stated or federation.simulated):
         found.append(_READ_SCALE)
     if federation.kind == "on-device" and not federation.simulated:

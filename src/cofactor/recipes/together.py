@@ -66,6 +66,8 @@ def train_together(recipe: Recipe, federation: Federation, budget: Budget | None
     _check(recipe, federation, budget)
     users: Weights | None = None
     if isinstance(budget, PersonalBudget):
+        if federation.weights is not None:
+            raise ConfigError("weights come with the federation, or with the budget: not with both.")
         users = budget.users if all(party.weights is None for party in federation.parties) else None
         federation = federation.with_weights(budget.users, budget.items, budget=budget)
         budget = budget.public

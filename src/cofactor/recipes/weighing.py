@@ -6,12 +6,14 @@ from cofactor.errors import ConfigError
 from cofactor.federation.weights import PublicWeights
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
-from cofactor.privacy.personal import PersonalPromise, of_one_unit
+from cofactor.privacy.personal import PersonalPromise, worst_of
 
 
 def check_weights(recipe: object, weights: PublicWeights | None, budget: Budget | None) -> None:
     """Refuse weights that a recipe would not regard, or that no budget is for."""
     if weights is None:
+        if budget is not None and budget.personal is not None:
+            raise ConfigError("the budget is personal, and nobody has weights. Use a PersonalBudget.")
         return
     name, units = type(recipe).__name__, getattr(recipe, "takes_weights", ())
     if not units:
@@ -34,10 +36,6 @@ def personal_promise(
     """Return what units of smaller weights are promised: at the party where they lose most."""
     if weights is None or budget.personal is None:
         return None
-    by_party: dict[str, list[Event]] = {}
-    for event in events:
-        by_party.setdefault(event.by, []).append(event)
-    kinds = {of_one_unit(own) for own in by_party.values()}
     return PersonalPromise(
         mechanism=weights.mechanism,
         epsilon=weights.epsilon,
@@ -46,11 +44,5 @@ def personal_promise(
         weighs_items=bool((weights.items != 1).any()),
         largest_item=float(weights.items.max(initial=0.0)) if budget.unit == "rating" else 1.0,
         threshold=weights.threshold,
-        events=max(kinds, key=lambda own: _lost(own, budget), default=()),
+        events=worst_of(events, budget),
     )
-
-
-def _lost(events: tuple[Event, ...], budget: Budget) -> float:
-    from cofactor.privacy.accountant import spent  # it takes a second to load
-
-    return spent(events, budget.delta, unit=budget.unit, adjacency=budget.adjacency).epsilon

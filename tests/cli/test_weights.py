@@ -95,7 +95,7 @@ def test_training_tells_what_groups_are_promised_and_keeps_nobodys_weight(
         assert line in done.out
         assert line in shown
     guarantee = Run.load("run").guarantee
-    assert (guarantee.epsilon, guarantee.delta, guarantee.adjacency) == (1.0, 0.0, "value")
+    assert (guarantee.epsilon, guarantee.delta, guarantee.adjacency) == (1.0, 1e-9, "value")
     assert guarantee.unit == "rating"
     assert_no_weights(folder / "run")
     for printed in (done.out, done.err, shown):
@@ -196,7 +196,7 @@ def test_a_run_goes_on_with_newer_data_if_its_weights_are_named_again(
 ) -> None:
     words = ("--recipe", "personal-biases", "--user-weights", "groups.csv", "--personal", "sampling")
     for shop in SHOPS:
-        budget = ("--epsilon", 5, "--delta", 0, "--unit", "rating", "--adjacency", "value")
+        budget = ("--epsilon", 5, "--delta", "1e-9", "--unit", "rating", "--adjacency", "value")
         assert cofactor("budget", shop, *budget).code == 0
     done = cofactor("train", *TOGETHER, *words, "-q", "--out", "run")
     assert done.code == 0, done.err
@@ -441,7 +441,7 @@ def test_the_same_id_at_two_parties_needs_a_file_for_each(folder: Path, cofactor
 
 def test_a_ledger_of_personal_budgets_is_not_charged_by_others(folder: Path, cofactor: Command) -> None:
     words = (*TOGETHER, "--recipe", "personal-biases", "-q")
-    budget = ("--epsilon", 5, "--delta", 0, "--unit", "rating", "--adjacency", "value")
+    budget = ("--epsilon", 5, "--delta", "1e-9", "--unit", "rating", "--adjacency", "value")
     done = cofactor("train", *words, "--user-weights", "weights.csv", "--out", "run")
     assert done.code == 0, done.err
     refused = cofactor("train", *words, "--out", "other")

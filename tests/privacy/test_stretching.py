@@ -77,7 +77,7 @@ def stretched(values: Any, weighed: Any, places: Any, *, grains: int = GRAINS, *
     return stretched_table(values, weighed, places, grains=grains, **usual | more)
 
 
-@pytest.mark.parametrize(("adjacency", "size"), [("empty", 7), ("value", 14), ("replace", 14)])
+@pytest.mark.parametrize(("adjacency", "size"), [("empty", 7), ("value", 14)])
 def test_the_bound_is_that_of_weight_one(adjacency: Adjacency, size: int) -> None:
     found = stretched([[0.5]], [0.3], [2], grains=7, adjacency=adjacency)
     assert found.bound == Bound(size=size, norm="l1", unit="rating", adjacency=adjacency, weighed=True)
@@ -213,7 +213,7 @@ def worst(kind: str, adjacency: Adjacency, weight: float) -> Neighbours:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("adjacency", ["empty", "value", "replace"])
+@pytest.mark.parametrize("adjacency", ["empty", "value"])
 def test_a_rating_changes_a_table_by_no_more_than_its_own_part_of_the_bound(
     kind: str, adjacency: Adjacency
 ) -> None:

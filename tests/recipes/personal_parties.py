@@ -44,7 +44,7 @@ def personal(units: Units = (), **settings: Any) -> PersonalBudget:
     return PersonalBudget(**(usual | settings))
 
 
-def plain(epsilon: float = 1.0, adjacency: Adjacency = "value", delta: float = 0.0) -> Budget:
+def plain(epsilon: float = 1.0, adjacency: Adjacency = "value", delta: float = 1e-9) -> Budget:
     return Budget(epsilon=epsilon, delta=delta, unit="rating", adjacency=adjacency)
 
 

@@ -268,7 +268,7 @@ def test_rounds_are_composed_and_each_user_is_promised_her_part() -> None:
     run = train(QUICK, Federation.on_device(small_ratings()), budget=personal())
     guarantee: Any = run.guarantee
     assert 0.98 * 4.0 <= guarantee.epsilon <= 4.0
-    assert guarantee.for_weight(0.25).epsilon == pytest.approx(guarantee.epsilon / 4, rel=1e-6)
+    assert 0.9 * guarantee.epsilon / 4 <= guarantee.for_weight(0.25).epsilon <= guarantee.epsilon / 4
     text = str(guarantee)
     assert "a user of weight w adds at most w times" in text
     assert "hardly better than users' own means" in text
@@ -294,9 +294,9 @@ def test_a_guarantee_that_needs_no_simulation_holds_for_parties() -> None:
         assert guarantee.epsilon <= 4.0
 
 
-def test_few_parties_need_no_delta_and_many_devices_do() -> None:
+def test_hidden_sums_need_a_delta_and_open_ones_do_not() -> None:
     budget = Budget(epsilon=1.0, delta=0.0, unit="user")
-    run = train(QUICK, horizontal(small_ratings(), 3), budget=budget)
+    run = train(replace(QUICK, aggregate=PlainSum()), horizontal(small_ratings(), 3), budget=budget)
     guarantee: Any = run.guarantee
     assert guarantee.holds
     with pytest.raises(Refused, match=r"needs a delta\. Use delta=1e-9"):

@@ -33,7 +33,6 @@ from tests.recipes.personal_parties import (
     ADJACENCIES,
     FEW,
     ITEMS,
-    SCALE,
     One,
     half,
     plain,
@@ -226,15 +225,13 @@ def test_what_it_cannot_promise_is_refused(settings: Any, error: Any, words: str
         outcome(PersonalBiases(), budget)
 
 
-def test_very_many_devices_need_a_delta() -> None:
-    many = np.arange(201)
-    ratings = Ratings.from_rows(
-        many, many % 3, np.full(201, 3.0, np.float32), user_ids=many, item_ids=np.arange(3), scale=SCALE
-    )
+def test_hidden_sums_need_a_delta_and_open_ones_do_not() -> None:
+    ratings, pure = small_ratings(), plain(delta=0.0)
     with pytest.raises(Refused, match=r"delta=1e-9"):
-        train(PersonalBiases(), cohort(ratings), budget=plain())
-    train(PersonalBiases(), cohort(ratings), budget=plain(delta=1e-9), random=InsecureRandom(0))
-    train(PersonalBiases(aggregate=PlainSum()), cohort(ratings), budget=plain(), random=InsecureRandom(0))
+        train(PersonalBiases(), cohort(ratings), budget=pure)
+    open_sums = PersonalBiases(aggregate=PlainSum())
+    run = train(open_sums, cohort(ratings), budget=pure)
+    assert (run.guarantee.holds, run.guarantee.delta, run.guarantee.epsilon) == (True, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("settings", [{"co_rating": -1}, {"aggregate": 3}, {"home": 3}, {"public_items": 3}])

@@ -188,7 +188,7 @@ def with_usual_delta(budget: "Budget", facts: "Facts", asked: "BudgetWish") -> "
 
 
 def _least_delta(recipe: Any, facts: "Facts", budget: "Budget") -> float:
-    """Return 0, unless chance that chooses who masks whose numbers may choose badly."""
+    """Return 0, unless a sum hides something, and may fail to."""
     from cofactor.privacy.personal import PersonalBudget
 
     terms = budget.public if isinstance(budget, PersonalBudget) else budget

@@ -40,7 +40,7 @@ _STEPS = 2**30
 """Steps that a gradient has without coins."""
 _FEW, _MORE = 10, 40
 """Devices that are really there, each with keys of its own."""
-_EACH, _ONCE = 129, 1_429
+_EACH, _ONCE = 129, 1_462
 """Bytes that a device sends for each neighbour, and once: keys, sealed shares, shares, signatures."""
 _REDUCTIONS = (1, 2, 3)
 _PARTICIPANTS = 1_000

@@ -54,7 +54,7 @@ class Budget:
             positive(unsampled=self.unsampled)
         if not SMALLEST_EPSILON <= self.epsilon <= LARGEST_EPSILON:
             raise ConfigError(
-                f"epsilon must lie between {SMALLEST_EPSILON:g}, with which nothing useful can be released, "
+                f"epsilon must lie between 1e-6, with which nothing useful can be released, "
                 f"and {LARGEST_EPSILON:g}, which promises nothing at all; got {self.epsilon:g}."
             )
         if self.delta >= LARGEST_DELTA:

@@ -209,9 +209,9 @@ def _budget_warnings(schedule: Schedule, budget: Budget, total: Spent) -> list[s
 
 def _crowd_warnings(schedule: Schedule, signal: tuple[float | None, ...]) -> list[str]:
     found = [
-        f"the noise will drown {release.what}: even if all {_units(release, schedule)[1]} pulled the same way "
-        f"in all rounds, the signal would be {ratio:.2g} times the noise. Use more users, fewer numbers, or a "
-        "larger epsilon."
+        f"the noise will drown {release.what}: even if all {_units(release, schedule)[1]} pulled the same "
+        f"way in all rounds, the signal would be {ratio:.2g} times the noise. Use more users, fewer numbers, "
+        "or a larger epsilon."
         for release, ratio in zip(schedule.releases, signal, strict=True)
         if ratio is not None and ratio < 1
     ]

@@ -162,7 +162,7 @@ class PersonalBiases:
             rounds=self.rounds,
             parties=len(facts.parties),
             users=facts.user_count,
-            ratings=facts.rating_count,
+            ratings=facts.rating_count or None,
         )
 
     def participant(self, home: Home) -> PersonalParticipant:

@@ -3,22 +3,31 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from cofactor.data.ratings import Ratings
+from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, DataError, LedgerError
 from cofactor.federation.books import open_ledger
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.federation.session import terms_of
+from cofactor.federation.verify import verify
 from cofactor.federation.weights import read_weights
-from cofactor.privacy.budget import Budget
-from cofactor.privacy.personal import PersonalBudget
+from cofactor.privacy.budget import Budget, Personal
+from cofactor.privacy.guarantee import Guarantee
+from cofactor.privacy.personal import PersonalBudget, PersonalPromise
 from cofactor.privacy.weights import HDPMF_USERS, LEAST_WEIGHT, Weights
+from cofactor.recipes import promising
+from cofactor.recipes.personal_biases import PersonalBiases
+from cofactor.recipes.shared_biases import SharedBiases
+from cofactor.recipes.sums import PlainSum
 from cofactor.recipes.train import train
 from cofactor.recipes.vertical import VerticalMF
+from cofactor.recipes.weighing import personal_promise
+from tests.federation.forging import change_facts, failed
 from tests.federation.making import ItemSums
 
 OWN = Weights.by({3: 0.3, 4: 0.4, 5: 0.5, 8: 0.8, 9: 0.9}, expected=0.6)
@@ -155,3 +164,104 @@ def test_an_ordinary_ledger_serves_a_personal_run_too(tmp_path: Path) -> None:
     party = Party.from_csv(file)
     open_ledger(party, plain, None)
     assert open_ledger(party, replace(plain, personal="stretching"), None).budget == plain
+
+
+def test_a_sampling_ledger_keeps_small_weights_over_many_runs(tmp_path: Path) -> None:
+    file = tmp_path / "north.csv"
+    file.write_text("user,item,rating\n3,0,4\n3,1,2\n4,0,5\n")
+    party = Party.from_csv(file)
+
+    def sampled(epsilon: float, threshold: float) -> Budget:
+        return PersonalBudget(epsilon=epsilon, users=OWN, mechanism="sampling", threshold=threshold).public
+
+    assert sampled(1.0, 0.5).of_weight_1 == 1.0
+    assert open_ledger(party, sampled(1.0, 0.5), None).budget == sampled(1.0, 0.5)
+    # Ten runs of a tenth: a weight of 0.1 loses a tenth of 0.1 in each.
+    open_ledger(party, sampled(0.1, 0.05), None)
+    # Ten runs of a small threshold: a weight of 0.1 would lose as much as one of 1.
+    with pytest.raises(LedgerError, match="Use a larger --threshold"):
+        open_ledger(party, sampled(1.0, 0.05), None)
+
+
+def test_a_budget_that_says_it_is_personal_needs_weights() -> None:
+    budget = Budget(epsilon=1.0, delta=1e-6, unit="user", personal="stretching")
+    with pytest.raises(ConfigError, match="nobody has weights"):
+        train(ItemSums(), shops(), budget=budget)
+
+
+def test_weights_come_from_one_place() -> None:
+    budget = PersonalBudget(epsilon=1.0, unit="user", users=OWN)
+    with pytest.raises(ConfigError, match="not with both"):
+        train(SharedBiases(), shops().with_weights(OWN), budget=budget)
+    plain = Budget(epsilon=1.0, delta=1e-6, unit="user")
+    with pytest.raises(ConfigError, match="Use a PersonalBudget"):
+        train(SharedBiases(), shops().with_weights(OWN), budget=plain)
+
+
+def test_a_party_with_a_budget_of_its_own_is_neither_personal_nor_sampled() -> None:
+    north, south = shops().parties
+    with pytest.raises(ConfigError, match="must be a Budget"):
+        replace(north, budget=PersonalBudget(epsilon=0.5, unit="user"))
+    own = replace(north, budget=Budget(epsilon=0.5, delta=1e-9, unit="user"))
+    sampled = PersonalBudget(epsilon=1.0, unit="user", users=OWN, mechanism="sampling")
+    with pytest.raises(ConfigError, match="one chance at all parties"):
+        train(SharedBiases(), Federation.horizontal([own, south]), budget=sampled)
+
+
+def test_weights_that_no_weight_can_be_are_refused() -> None:
+    for wrong in (0.0, 2.0, np.nan):
+        with pytest.raises(ConfigError, match=r"between 0\.0001 and 1"):
+            replace(shops().parties[0], weights=np.array([1.0, wrong, 1.0]))
+
+
+def test_drawn_weights_are_said_to_be_a_simulation() -> None:
+    budget = PersonalBudget(epsilon=1.0, users=Weights.drawn(HDPMF_USERS, seed=3))
+    run = train(PersonalBiases(aggregate=PlainSum()), shops(), budget=budget)
+    assert any("drawn by a seed" in warning for warning in run.guarantee.warnings)
+    assert run.guarantee.holds
+    assert 0 < (run.guarantee.for_user(3).epsilon or 0) < 1
+
+
+@pytest.mark.parametrize("mechanism", ["stretching", "sampling"])
+def test_a_forged_promise_to_smaller_weights_is_found(mechanism: Personal, tmp_path: Path) -> None:
+    threshold = 0.5 if mechanism == "sampling" else None
+    users = Weights.drawn(HDPMF_USERS, seed=3)
+    budget = PersonalBudget(epsilon=1.0, users=users, mechanism=mechanism, threshold=threshold)
+    north, south = shops().parties
+    careful = replace(south, budget=Budget(epsilon=0.1, delta=1e-9, unit="rating", adjacency="value"))
+    parties = [north, south if threshold else careful]
+    recipe = PersonalBiases(aggregate=PlainSum())
+    run = train(recipe, Federation.horizontal(parties, scale=Scale(1, 5)), budget=budget)
+    told = run.guarantee.personal
+    assert told is not None
+    assert verify(run.save(tmp_path / "run")).holds
+    quiet = tuple(replace(each, mechanism=each.mechanism.scaled(10.0)) for each in told.events)
+    forgeries = {
+        "epsilon": 0.3,
+        "events": quiet,
+        "mechanism": "sampling" if threshold is None else "stretching",
+    }
+    for name, value in forgeries.items():
+        folder = run.save(tmp_path / name)
+
+        def forge(facts: dict[str, Any], name: str = name, value: Any = value) -> None:
+            read = Guarantee.from_json(facts["guarantee"])
+            assert read.personal is not None
+            facts["guarantee"] = replace(read, personal=replace(read.personal, **{name: value})).as_json()
+
+        change_facts(folder, forge)
+        assert set(failed(verify(folder))) == {"guarantee"}, name
+
+
+def test_what_forgets_weights_keeps_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(*facts: Any) -> PersonalPromise:
+        told = personal_promise(*facts)
+        assert told is not None
+        events = [replace(each, bound=replace(each.bound, weighed=False)) for each in told.events]
+        return replace(told, events=tuple(events))
+
+    monkeypatch.setattr(promising, "personal_promise", forgetful)
+    budget = PersonalBudget(epsilon=1.0, users=Weights.drawn(HDPMF_USERS, seed=3))
+    run = train(PersonalBiases(aggregate=PlainSum()), shops(), budget=budget)
+    assert not run.guarantee.holds
+    assert "Users of weight 0.5 have lost more" in str(run.guarantee)

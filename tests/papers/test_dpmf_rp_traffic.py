@@ -32,7 +32,7 @@ def test_more_devices_cost_a_device_the_same_for_each_of_them() -> None:
     assert message.published == pytest.approx((20 * 3 + 10 * 32) / 8)
     # 32 rows with padding and one number more; 10 fits into 4 bits, and there is a sign.
     assert message.numbers == pytest.approx((32 * 3 + 1) * 5 / 8)
-    assert message.keys == 9 * 129 + 1_429
+    assert message.keys == 9 * 129 + 1_462
     plain = Message(rows=20, factors=3, participants=10, most=2**30, masked=False)
     assert plain.published == 20 * 3 * 4
     assert plain.keys == 0

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,14 @@ from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.mechanisms import DiscreteLaplace, Gaussian, Skellam
-from cofactor.privacy.personal import PersonalBudget, PersonalPromise, of_one_unit, taken_part, weighed
+from cofactor.privacy.personal import (
+    PersonalBudget,
+    PersonalPromise,
+    of_one_unit,
+    taken_part,
+    weighed,
+    worst_of,
+)
 from cofactor.privacy.weights import HDPMF_USERS, Weights, taking_part
 
 GRAINS = 1000
@@ -180,3 +188,49 @@ def test_events_alike_are_counted_together() -> None:
     bound = Bound(size=1.0, norm="l2", unit="user")
     other = Event(what="z", by="b", to="all", mechanism=Gaussian(noise_multiplier=3.0), bound=bound)
     assert of_one_unit([laplace(), other, laplace()]) == (laplace().once().times(2), other.once())
+
+
+def halves(epsilon: float = 1.0, *, weighed: bool = True) -> Event:
+    """Ratings of which it is hidden that they are there at all."""
+    bound = Bound(size=GRAINS, norm="l1", unit="rating", weighed=weighed)
+    return Event(
+        what="sums", by="a", to="all", mechanism=DiscreteLaplace(noise_multiplier=1 / epsilon), bound=bound
+    )
+
+
+def test_a_rating_that_becomes_one_of_another_item_has_that_items_weight() -> None:
+    told = guarantee(halves(), weights=Weights.by({7: 1.0}))
+    own = told.for_rating(7, 0.1)
+    assert own.epsilon == pytest.approx(0.1)
+    # From an item of weight 0.1 to one of weight 1: 1.1 times epsilon.
+    assert own.replaced_odds == pytest.approx(1 / (1 + math.exp(-1.1)))
+    assert told.for_user(7).replaced_odds == pytest.approx(1 / (1 + math.exp(-2.0)))
+    sampled = guarantee(halves(0.4), weights=Weights.by({7: 1.0}), mechanism="sampling", threshold=0.4)
+    assert sampled.for_rating(7, 0.1).replaced_odds == sampled.for_user(7).replaced_odds
+    with pytest.raises(ConfigError, match="an item's weight"):
+        told.for_rating(7, 1.5)
+
+
+def test_a_large_threshold_overflows_nowhere() -> None:
+    chances = taking_part(np.array([1e-4, 0.5, 0.9, 1.0]), 1000.0, 900.0)
+    assert np.isfinite(chances).all()
+    assert chances.tolist()[2:] == [1.0, 1.0]
+    assert taken_part(900.0, float(chances[1])) == pytest.approx(500.0)
+
+
+def test_users_are_compared_with_nothing_and_ratings_with_other_values_unless_said() -> None:
+    assert PersonalBudget(epsilon=1.0, unit="user").adjacency == "empty"
+    assert PersonalBudget(epsilon=1.0).adjacency == "value"
+    assert PersonalBudget(epsilon=1.0, unit="user", adjacency="value").adjacency == "value"
+
+
+def test_a_part_of_a_small_budget_is_still_a_budget() -> None:
+    assert PersonalBudget(epsilon=1e-5, users=Weights.equal(1e-3)).for_user(1).epsilon == 1e-6
+
+
+def test_the_party_where_units_lose_most_counts() -> None:
+    budget = Budget(epsilon=1.0, delta=0.0, unit="rating", adjacency="value")
+    careful = replace(laplace(0.1), by="b")
+    assert worst_of([careful, laplace()], budget) == (laplace().once(),)
+    assert worst_of([laplace(), careful], budget) == (laplace().once(),)
+    assert worst_of([], budget) == ()

@@ -42,12 +42,26 @@ def guarantee_of(
         shared_units=shared_units(facts.split, budget.unit),
         units=units,
     )
-    return replace(
+    made = replace(
         found,
         why_not=(*found.why_not, *promise.why_not),
         warnings=(*found.warnings, *promise.warnings, *_doubts(federation)),
         personal=personal_promise(facts.weights, events, budget),
     )
+    return replace(made, why_not=(*made.why_not, *_broken_promises(made)))
+
+
+def _broken_promises(guarantee: Guarantee) -> list[str]:
+    """Say where users who asked for more privacy would not have it: where a release forgot their weights."""
+    told = guarantee.personal
+    if told is None or not guarantee.holds:
+        return []
+    highs = dict.fromkeys([*(group.high for group in told.groups), told.expected])
+    return [
+        f"Users of weight {high:g} have lost more than they were promised."
+        for high in highs
+        if not guarantee.for_weight(high).holds
+    ]
 
 
 def _doubts(federation: Federation) -> list[str]:

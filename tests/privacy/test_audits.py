@@ -6,6 +6,7 @@ ten million audits by the confidence alone, and in far fewer in truth: two limit
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -376,7 +377,7 @@ def sum_of_shares(mechanism: AnyMechanism, value: Values, bound: Bound, *, missi
     """Four honest parties each add a Polya share of discrete Laplace noise."""
     assert isinstance(mechanism, DiscreteLaplace)
     scale, shape = mechanism.noise_size(bound), (TRIALS, len(value))
-    return value + sum(noise.polya_share(shape, scale, 4, SecureRandom()) for _ in range(4 - missing))
+    return value + sum(noise.polya(shape, scale, Fraction(1, 4), SecureRandom()) for _ in range(4 - missing))
 
 
 def test_shares_of_discrete_laplace_noise_hide_as_much_as_the_whole_and_no_less() -> None:

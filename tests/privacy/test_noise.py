@@ -209,7 +209,7 @@ def test_polya_shares_add_up_to_a_discrete_laplace_number(scale: float, parties:
     count = min(MANY // 4, 10**7 // parties)
     first, second, total = (np.zeros(count, np.int64) for _ in range(3))
     for _ in range(parties):
-        first, second = noise.polya_share(count, scale, parties, SECURE), first
+        first, second = noise.polya(count, scale, Fraction(1, parties), SECURE), first
         total += first
     assert_law(total, stats.dlaplace(1 / scale).pmf)
     deviation = stats.dlaplace(1 / scale).std()
@@ -272,7 +272,7 @@ def test_parts_that_cannot_be_drawn_are_refused(part: Fraction) -> None:
 
 
 def test_one_share_too_few_is_noticed() -> None:
-    total = np.sum([noise.polya_share(MANY // 4, 3.0, 20, SECURE) for _ in range(19)], axis=0)
+    total = np.sum([noise.polya(MANY // 4, 3.0, Fraction(1, 20), SECURE) for _ in range(19)], axis=0)
     with pytest.raises(AssertionError):
         assert_law(total, stats.dlaplace(1 / 3).pmf)
 
@@ -391,7 +391,7 @@ CALLS: dict[str, Callable[[int, Random], NDArray[Any]]] = {
     "discrete Gaussian": lambda n, random: noise.discrete_gaussian(n, 5.0, random),
     "discrete Laplace": lambda n, random: noise.discrete_laplace(n, 5.0, random),
     "Skellam": lambda n, random: noise.skellam(n, 25.0, random),
-    "Polya": lambda n, random: noise.polya_share(n, 5.0, 2, random),
+    "Polya": lambda n, random: noise.polya(n, 5.0, Fraction(1, 2), random),
     "published": lambda n, random: noise.published_laplace_share(np.ones(n), 1.0, 2, random),
     "coins": lambda n, random: noise.poisson_binomial(np.zeros(n), 16, 0.1, random),
     "responses": lambda n, random: noise.randomized_response(np.zeros(n, np.int64), 9, 0.1, random),
@@ -423,7 +423,7 @@ def test_noise_has_the_shape_that_was_asked_for(shape: int | tuple[int, ...]) ->
     assert noise.gaussian(shape, 1.0, SECURE).shape == expected
     assert noise.laplace(shape, 1.0, SECURE).shape == expected
     assert noise.skellam(shape, 1.0, SECURE).shape == expected
-    assert noise.polya_share(shape, 1.0, 2, SECURE).shape == expected
+    assert noise.polya(shape, 1.0, Fraction(1, 2), SECURE).shape == expected
     assert noise.poisson_binomial(np.zeros(shape), 3, 0.1, SECURE).shape == expected
     assert noise.randomized_response(np.zeros(shape, int), 3, 1.0, SECURE).shape == expected
     assert noise.unary_encoding(np.zeros(shape, int), 3, 0.5, 0.1, SECURE).shape == (*expected, 3)

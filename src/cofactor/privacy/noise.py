@@ -207,19 +207,13 @@ def _jumped(shape: Shape, scale: float, part: Fraction, key: bytes) -> Integers:
     return total.reshape(shape)
 
 
-def polya_share(shape: Shape, scale: float, parties: int, random: Random) -> Integers:
-    """Return one party's share: the sum of `parties` independent ones is discrete Laplace with that scale."""
-    whole(parties=parties)
-    return polya(shape, scale, Fraction(1, parties), random)
-
-
 def published_laplace_share(common: Reals, scale: float, parties: int, random: Random) -> Reals:
     """Return one party's share of Laplace noise as HDPMF publishes it; it does not protect.
 
     `parties` shares with the same `common` numbers, drawn with `exponential`, add up to Laplace noise:
     scale sqrt(2 h) N(0, 1). But whoever knows `common`, as every party must, sees plain normal noise, hardly
     any where h is small; and a single share is smaller than the noise that was promised. For reproducing the
-    paper's tables only; `polya_share` is what protects.
+    paper's tables only; `polya` is what protects.
     """
     _refuse_extreme(scale=scale)
     whole(parties=parties)

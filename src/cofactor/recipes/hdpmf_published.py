@@ -14,7 +14,7 @@ from cofactor.federation.halves import Facts, Home, Promise, Split, State, array
 from cofactor.federation.messages import Message
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.schedule import Schedule
-from cofactor.recipes.hdpmf_fit import Descent, Noise, PerRating, initial
+from cofactor.recipes.hdpmf_fit import Descent, PerRating, initial
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.shared_vectors import Finished, Shared, Vectors
 
@@ -117,25 +117,12 @@ class PDPMF:
         )
 
     @staticmethod
-    def as_published(
-        *,
-        factors: int = 10,
-        noise: Noise = "fresh",
-        rate: float = 0.005,
-        penalty: float = 0.01,
-        epsilon: float = 1.0,
-        epochs: int = 100,
-    ) -> PublishedHDPMF:
-        """Return it as HDPMF's tables compare with it, with noise for the mean budget: not private."""
-        return PublishedHDPMF(
-            method="pdpmf",
-            factors=factors,
-            noise=noise,
-            rate=rate,
-            penalty=penalty,
-            epsilon=epsilon,
-            epochs=epochs,
-        )
+    def as_published(**settings: Any) -> PublishedHDPMF:
+        """Return it as HDPMF's tables compare with it, with noise for the mean budget: not private.
+
+        Settings are those of `HDPMF.as_published`.
+        """
+        return PublishedHDPMF(method="pdpmf", **({"rate": 0.005} | settings))
 
 
 class DPMF:
@@ -152,25 +139,12 @@ class DPMF:
         )
 
     @staticmethod
-    def as_published(
-        *,
-        factors: int = 10,
-        noise: Noise = "fresh",
-        rate: float = 0.0005,
-        penalty: float = 0.01,
-        epsilon: float = 1.0,
-        epochs: int = 100,
-    ) -> PublishedHDPMF:
-        """Return it as HDPMF's tables compare with it, with noise for the strictest budget: not private."""
-        return PublishedHDPMF(
-            method="dpmf",
-            factors=factors,
-            noise=noise,
-            rate=rate,
-            penalty=penalty,
-            epsilon=epsilon,
-            epochs=epochs,
-        )
+    def as_published(**settings: Any) -> PublishedHDPMF:
+        """Return it as HDPMF's tables compare with it, with noise for the strictest budget: not private.
+
+        Settings are those of `HDPMF.as_published`.
+        """
+        return PublishedHDPMF(method="dpmf", **({"rate": 0.0005} | settings))
 
 
 class PublishedParticipant:

@@ -16,7 +16,7 @@ about whether there is a rating at all, by epsilon w, and so its value by 2 epsi
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,9 @@ def _methods(material: Material) -> dict[str, Method]:
         for mechanism in ("stretching", "sampling"):
             settings = {"adjacency": adjacency, "mechanism": mechanism}
             found[f"PersonalBiases, {adjacency}, {mechanism}"] = _personal(PersonalBiases(), settings)
+    found["... empty, stretching, at half of epsilon"] = lambda each: _trained(
+        PersonalBiases(), each, replace(each.budget(adjacency="empty"), epsilon=each.epsilon / 2)
+    )
     found["... value, stretching, no sum hidden"] = _personal(PersonalBiases(aggregate=PlainSum()), {})
     found["... value, stretching, public features"] = _personal(PersonalBiases(public_items=public), {})
     found["... value, stretching, co_rating=12"] = _personal(PersonalBiases(co_rating=12), {})

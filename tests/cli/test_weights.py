@@ -462,3 +462,12 @@ def test_whole_users_have_weights_in_shared_biases(cofactor: Command) -> None:
     epsilons = [each["epsilon"] for each in done.json["promised"]]
     assert 0 < epsilons[0] <= 0.5 < epsilons[1] <= 1.0
     assert done.json["groups"] is None
+
+
+def test_a_personal_ledger_can_be_opened_beforehand(folder: Path, cofactor: Command) -> None:
+    budget = ("--epsilon", 5, "--delta", "1e-9", "--unit", "rating", "--adjacency", "value")
+    opened = cofactor("budget", "all.csv", *budget, "--personal")
+    assert opened.code == 0, opened.err
+    assert "for each rating of weight 1" in opened.out
+    assert cofactor("budget", "all.csv", "--json").json["budget"]["personal"] == "stretching"
+    assert cofactor("budget", "north.csv", "--personal").code == 2

@@ -10,7 +10,7 @@ import pytest
 
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, DataError, LedgerError
-from cofactor.federation.books import open_ledger
+from cofactor.federation.books import open_ledger, own_budget
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.federation.session import terms_of
@@ -265,3 +265,9 @@ def test_what_forgets_weights_keeps_no_promise(monkeypatch: pytest.MonkeyPatch) 
     run = train(PersonalBiases(aggregate=PlainSum()), shops(), budget=budget)
     assert not run.guarantee.holds
     assert "Users of weight 0.5 have lost more" in str(run.guarantee)
+
+
+def test_a_party_with_a_budget_of_its_own_has_a_personal_ledger_too() -> None:
+    budget = PersonalBudget(epsilon=1.0, users=OWN).public
+    own = Budget(epsilon=0.5, delta=1e-9, unit="rating", adjacency="value")
+    assert own_budget(replace(shops().parties[0], budget=own), budget) == replace(own, personal="stretching")

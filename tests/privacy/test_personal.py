@@ -234,3 +234,24 @@ def test_the_party_where_units_lose_most_counts() -> None:
     assert worst_of([careful, laplace()], budget) == (laplace().once(),)
     assert worst_of([laplace(), careful], budget) == (laplace().once(),)
     assert worst_of([], budget) == ()
+
+
+def test_a_promise_for_ratings_is_not_read_as_one_for_users() -> None:
+    told = guarantee(laplace(), weights=Weights.by({7: 0.2}))
+    assert "differentially private for each rating of user 7 (" in str(told.for_user(7))
+    assert "for each rating of conservative users (" in str(told.for_group("conservative"))
+    assert "for a rating of user 7 of an item of weight 0.5 (" in str(told.for_rating(7, 0.5))
+    assert "for each rating (" in str(told)
+    whole = guarantee(skellam(12.0), delta=1e-6, weights=Weights.by({7: 0.2}))
+    assert "differentially private for user 7 (" in str(whole.for_user(7))
+
+
+def test_what_noise_is_made_for_is_not_said_to_be_what_weight_1_is_promised() -> None:
+    told = guarantee(laplace(0.4), mechanism="sampling", threshold=0.4)
+    assert "That is for whoever takes part: a rating is promised epsilon 1 times" in str(told)
+    assert "if that is less, and takes part by chance" in str(told)
+    budget = PersonalBudget(
+        epsilon=1.0, mechanism="sampling", threshold=0.4, users=Weights.by({1: 0.1, 2: 0.9})
+    )
+    assert budget.for_user(1).epsilon == pytest.approx(0.1)
+    assert budget.for_user(2).epsilon == 0.4

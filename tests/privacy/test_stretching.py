@@ -429,3 +429,16 @@ def test_every_worst_case_must_come_close() -> None:
     with pytest.raises(AssertionError, match=r"TOO LOOSE: the worst case reaches only 0\.5"):
         assert_weighed(release, bound, units, weight_of=lambda weight: weight, worst_cases=cases)
     assert_weighed(release, bound, units, weight_of=lambda weight: weight, worst_cases=cases[:1])
+
+
+def test_a_rating_that_may_become_one_of_another_weight_has_no_such_bound() -> None:
+    with pytest.raises(ConfigError, match="adjacency must be one of empty, value"):
+        stretching.stretched_table(
+            np.zeros((1, 1)),
+            [0.5],
+            [0],
+            place_count=1,
+            grains=8,
+            random=InsecureRandom(0),
+            adjacency="replace",
+        )

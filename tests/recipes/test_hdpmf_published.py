@@ -151,3 +151,10 @@ def test_baselines_without_a_published_setting_point_to_hdpmf(kind: Any, instead
 def test_single_ratings_are_not_for_the_repaired_one() -> None:
     with pytest.raises(Refused, match="PersonalBiases"):
         HDPMF().settled(simulation().facts, Budget(epsilon=1.0, delta=1e-6, unit="rating"))
+
+
+def test_who_takes_part_by_chance_is_said_to_lose_the_mean_promise_in_every_epoch() -> None:
+    said = PDPMF.as_published().not_private
+    assert "100 times the mean promise, and chance takes next to nothing off it" in said
+    assert "for epsilon 1 put 100" not in said
+    assert "for epsilon 1 put 100" in DPMF.as_published().not_private

@@ -279,3 +279,15 @@ def test_a_training_goes_on_where_it_was_and_nothing_is_charged_twice(tmp_path: 
     again = train(recipe, devices(), budget=everybody(), folder=tmp_path / "run")
     assert np.array_equal(model_of(first).item_vectors, model_of(again).item_vectors)
     assert again.guarantee.epsilon == first.guarantee.epsilon
+
+
+def test_a_plan_counts_ratings_where_ratings_pull() -> None:
+    made = plan(PersonalBiases(), plain(), users=943, items=1682, ratings=100_000)
+    assert not any("drown" in warning for warning in made.warnings)
+    drowned = plan(PersonalBiases(), plain(epsilon=0.01), users=943, items=1682, ratings=10_000)
+    assert any("even if all ratings pulled the same way" in warning for warning in drowned.warnings)
+
+
+def test_a_budget_that_leaves_nothing_of_a_rating_is_refused() -> None:
+    with pytest.raises(Refused, match="Use a larger epsilon"):
+        plan(PersonalBiases(), plain(epsilon=1e-4), users=943, items=1682, ratings=100_000)

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -29,6 +30,10 @@ def budget(
     adjacency: Annotated[
         str | None, typer.Option(help="Compared with what: empty (if left out), replace or value.")
     ] = None,
+    personal: Annotated[
+        bool,
+        typer.Option("--personal", help="Only for runs with weights (stretching): epsilon is of weight 1."),
+    ] = False,
     per: Annotated[
         str | None, typer.Option(help="Renew the budget every month or year; never, if left out.")
     ] = None,
@@ -43,8 +48,9 @@ def budget(
 ) -> None:
     """Show what all runs have spent of a party's budget, or open one with --epsilon, --delta and --unit."""
     data, path = _places(party)
-    if any(given is not None for given in (epsilon, delta, unit, adjacency, per)):
-        _open_new(data, path, _budget(epsilon, delta, unit, adjacency or "empty"), per)
+    if personal or any(given is not None for given in (epsilon, delta, unit, adjacency, per)):
+        wanted = _budget(epsilon, delta, unit, adjacency or "empty")
+        _open_new(data, path, replace(wanted, personal="stretching") if personal else wanted, per)
     elif not path.exists():
         raise LedgerError(f"{data} has no budget yet. Open one: {_example(data)}")
     if newer_data:

@@ -43,7 +43,7 @@ PLANNED = tuple(each for each in RECIPES if each not in ("objective-perturbation
 """Those that release something with noise for which an epsilon can be proved."""
 PROPOSED = (1.0, 2.0, 4.0, 8.0)
 _MASKED = 1e-9
-"""The delta of noise that never fails, if a sum is masked by some of many devices."""
+"""The delta of noise that needs none, where a sum hides something, and may fail to."""
 _PUBLISHED = "vertical-mf, horizontal-mf, on-device-mf, projected-mf, multi-view or central-dpsgd"
 
 

@@ -167,7 +167,7 @@ def _colluding(parties: Mapping[str, Any]) -> str:
     from cofactor.privacy.figures import rounded_up
 
     losses = {
-        party: "nothing finite can be promised"
+        party: "no epsilon is proved"
         if facts["epsilon"] is None
         else f"epsilon {rounded_up(facts['epsilon'])}"
         for party, facts in parties.items()

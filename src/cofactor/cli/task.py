@@ -252,6 +252,7 @@ def _what_is_left(federation: "Federation", budget: "Budget | None") -> str:
     ]
     larger = f"cofactor budget FILE --epsilon 8 --delta {budget.delta:g} --unit {budget.unit}"
     larger += "" if budget.adjacency == "empty" else f" --adjacency {budget.adjacency}"
+    larger += " --personal" if budget.personal == "stretching" else ""
     return (
         "All runs on a file share one budget, which is fixed when its ledger is opened. Left: "
         f"{', '.join(left) or 'nothing'}. Ask for less with --epsilon; or, for files that were never trained "

@@ -54,7 +54,9 @@ def train(
     epsilon: Annotated[float | None, typer.Option(help="The most that may be learned: the budget.")] = None,
     delta: Annotated[
         float | None,
-        typer.Option(help="Probability that epsilon may fail; if left out 1e-6, or 0.1 / units if less."),
+        typer.Option(
+            help="Probability that epsilon may fail; if left out 1e-6, or 0.1 / units if less (ratings: 1e-9)."
+        ),
     ] = None,
     unit: Annotated[
         str | None, typer.Option(help="Who is protected: user or rating; the recipe's usual, if left out.")

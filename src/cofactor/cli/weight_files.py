@@ -55,7 +55,9 @@ class Source:
         """Say what it is, what is public of it, and how many of the ids it leaves out."""
         missing = self.missing(ids)
         left_out = f"{missing:,} of {len(ids):,} {self.whose} are not in it: they have --other-weights."
-        return [self._line(), *([left_out] if missing else [])]
+        strange = int((self.weights.groups_of(ids) == -1).sum()) if self.weights.groups else 0
+        apart = f"{strange:,} of {len(ids):,} {self.whose} have weights that lie in none of these groups."
+        return [self._line(), *([left_out] if missing else []), *([apart] if strange else [])]
 
     def _line(self) -> str:
         groups = ", ".join(f"{each.name} {ranged(each.low, each.high)}" for each in self.weights.groups)
@@ -69,7 +71,7 @@ class Source:
         return (
             f"Weights of users from {self.name} are private: they stay with their party, and no run folder "
             f"holds any. Public are the groups ({groups}), and that weights are about "
-            f"{self.weights.expected:.2g} on average."
+            f"{self.weights.expected:.2g} on average. Who only names a group has its least weight."
         )
 
 

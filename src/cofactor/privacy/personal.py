@@ -93,8 +93,9 @@ class PersonalBudget(Budget):
         return self._part(float(self.users.of([user])[0] * self.items.of([item])[0]))
 
     def _part(self, weight: float) -> Budget:
-        least = max(self.epsilon * weight, SMALLEST_EPSILON)
-        return Budget(epsilon=least, delta=self.delta, unit=self.unit, adjacency=self.adjacency)
+        most = self.epsilon if self.mechanism == "stretching" else self.sampled_at
+        own = max(min(self.epsilon * weight, most), SMALLEST_EPSILON)
+        return Budget(epsilon=own, delta=self.delta, unit=self.unit, adjacency=self.adjacency)
 
 
 @dataclass(frozen=True, kw_only=True)

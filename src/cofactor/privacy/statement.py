@@ -76,7 +76,10 @@ def _promise(guarantee: "Guarantee") -> str:
 
 
 def _whom(guarantee: "Guarantee") -> str:
-    return f"each {guarantee.unit}" if guarantee.whom is None else guarantee.whom
+    if guarantee.whom is None:
+        return f"each {guarantee.unit}"
+    by_rating = guarantee.unit == "rating" and not guarantee.whom.startswith("a rating")
+    return f"each rating of {guarantee.whom}" if by_rating else guarantee.whom
 
 
 def _weights(guarantee: "Guarantee") -> str:
@@ -85,9 +88,11 @@ def _weights(guarantee: "Guarantee") -> str:
     if told is None:
         return ""
     part = "its weight" if guarantee.unit == "user" else "the weights of its user and of its item"
-    how = "shrinks with it" if told.mechanism == "stretching" else "is used only by chance"
-    words = f" That is for weight 1: a {guarantee.unit} is promised epsilon {told.epsilon:g} times {part},"
-    words += f" and what it contributes {how}."
+    words = f"a {guarantee.unit} is promised epsilon {told.epsilon:g} times {part}"
+    if told.threshold is None:
+        words = f" That is for weight 1: {words}, and what it contributes shrinks with it."
+    else:
+        words = f" That is for whoever takes part: {words}, if that is less, and takes part by chance."
     if told.groups:
         words += f" At most, by group of users: {_joined(_by_group(guarantee))}."
     return words

@@ -37,7 +37,7 @@ _RATING = (
 )
 _NO_DELTA = (
     "Hidden sums fail with a chance of at most 2^-38, in each of {rounds} rounds: that needs a delta. Use "
-    "delta=1e-9, or aggregate=PlainSum()."
+    "delta=1e-9 (--delta 1e-9), or aggregate=PlainSum() (--sum plain)."
 )
 _WORSE = (
     "Gradients of all items need much noise where whole users are protected: at epsilon 1 and equal weights, "

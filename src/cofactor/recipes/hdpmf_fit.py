@@ -14,6 +14,7 @@ from cofactor.config import not_negative, one_of, plain_numbers, positive, whole
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, DataError
 from cofactor.factors.model import Factors, seen_in
+from cofactor.privacy.weights import taking_part
 from cofactor.randomness import Seeds
 from cofactor.recipes.hdpmf_kernels import pass_over
 from cofactor.recipes.models import without_biases
@@ -162,7 +163,7 @@ class Descent:
         if self._settings.method != "pdpmf" or not len(budgets):
             return np.ones(len(budgets), np.bool_)
         chances = self._seeds.generator("taking part").random(len(budgets))
-        return np.asarray(chances < np.expm1(budgets) / np.expm1(budgets.mean()))
+        return np.asarray(chances < taking_part(budgets, 1.0, float(budgets.mean())))
 
 
 def initial(side: str, shape: tuple[int, int], seed: int) -> Reals:

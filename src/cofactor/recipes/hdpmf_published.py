@@ -37,6 +37,11 @@ _FRESH = (
     "Noise for that is drawn anew in each of {epochs:,} epochs, which cost {epochs:,} times as much in all: "
     "for epsilon {epsilon:g} put {total:g}."
 )
+_FRESH_BY_CHANCE = (
+    "Noise for the mean promise is drawn anew in each of {epochs:,} epochs, and who takes part does so in "
+    "all of them: that costs {epochs:,} times the mean promise, and chance takes next to nothing off it for "
+    "those who were promised less."
+)
 _FIXED = (
     "Noise for that is drawn once for {epochs:,} epochs: the difference of what a user sends in two of them "
     "has no noise in it, and ratings follow from a few such differences."
@@ -69,7 +74,8 @@ class PublishedHDPMF(PerRating):
         if not self.noisy:
             return "Not private: no noise was added to anything that was sent."
         claim = _CLAIMS[self.method].format(epsilon=self.epsilon)
-        costs = _FRESH if self.noise == "fresh" else _FIXED
+        fresh = _FRESH_BY_CHANCE if self.method == "pdpmf" else _FRESH
+        costs = fresh if self.noise == "fresh" else _FIXED
         cost = costs.format(epochs=self.epochs, epsilon=self.epsilon, total=self.epochs * self.epsilon)
         return f"Not private: {claim}. {cost} {_SINGLE} {_FITTED}"
 

@@ -56,8 +56,8 @@ _SAMPLED = (
     "Which ratings go into sums: chance decides at home, for each rating, and the others add nothing to them."
 )
 _NO_DELTA = (
-    "A hidden sum fails with a chance of at most 2^-38: that needs a delta. Use delta=1e-9, or "
-    "aggregate=PlainSum()."
+    "A hidden sum fails with a chance of at most 2^-38: that needs a delta. Use delta=1e-9 (--delta "
+    "1e-9), or aggregate=PlainSum() (--sum plain)."
 )
 
 
@@ -278,4 +278,6 @@ def _multiplier(epsilon: float) -> float:
 def _grains_for(epsilon: float) -> int:
     """Return how finely ratings are counted: a power of 2, so fine that noise can still be drawn."""
     finest = DiscreteLaplace.largest_noise * epsilon / (2 * _ROOM)
+    if finest < 1:
+        raise Refused(f"with epsilon {epsilon:g} noise leaves nothing of any rating. Use a larger epsilon.")
     return int(2 ** math.floor(math.log2(min(max(finest, 1.0), _MOST_GRAINS))))

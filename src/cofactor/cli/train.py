@@ -55,7 +55,7 @@ def train(
     delta: Annotated[
         float | None,
         typer.Option(
-            help="Probability that epsilon may fail; if left out 1e-6, or 0.1 / units if less (ratings: 1e-9)."
+            help="Probability that epsilon may fail; if left out 1e-6, 0.1 / units if less (ratings: 1e-9)."
         ),
     ] = None,
     unit: Annotated[

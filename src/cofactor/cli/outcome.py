@@ -97,7 +97,7 @@ def print_guarantee(guarantee: Mapping[str, Any], together: Mapping[str, Any] | 
 def print_groups(found: "ErrorsByGroup | None") -> None:
     """Print errors by group of users: who pays for privacy."""
     if found is not None:
-        print_line(f"Who pays for privacy, by group of users:\n{found.text()}\n{SIMULATION}")
+        print_line(f"Who pays for privacy, by group of users:\n{found.text()}")
 
 
 def groups_as_object(found: "ErrorsByGroup | None") -> dict[str, Any] | None:

@@ -209,8 +209,8 @@ class PersonalBiases:
         what = "how often each item is rated"
         if self.co_rating:
             what += ", and which items the same users rate"
-        whose = "of all together" if only_sums(self, facts) else "of each party by itself"
-        return (f"Who rated what: public. Exact sums {whose} leave, of {what}.",)
+        whose = "for all together" if only_sums(self, facts) else "for each party by itself"
+        return (f"Who rated what: public. What leaves of it, without noise: {what}, {whose}.",)
 
     @property
     def span(self) -> Span:

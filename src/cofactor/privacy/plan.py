@@ -82,7 +82,10 @@ class Plan:
             f"{kept} the budget: {self.budget}",
             f"who guesses between two possibilities is right at most {percent(self.odds)} of the time",
             *(f"{release.what}: {_noise(release)}" for release in self.schedule.releases),
-            *(_signal(*pair) for pair in zip(self.schedule.releases, self.signal_to_noise, strict=True)),
+            *(
+                _signal(release, ratio, self.schedule)
+                for release, ratio in zip(self.schedule.releases, self.signal_to_noise, strict=True)
+            ),
             f"epsilon by round: {rounds}",
             f"traffic: {_readable(self.bytes_per_round)} up and down for each party in its largest round, "
             f"{_readable(self.total_bytes)} in all",
@@ -240,10 +243,11 @@ def _apart(schedule: Schedule) -> bool:
     return schedule.parties > 1 and not schedule.shared_units
 
 
-def _signal(release: Release, ratio: float | None) -> str:
+def _signal(release: Release, ratio: float | None, schedule: Schedule) -> str:
     if ratio is None:
         return ""
-    return f"{release.what}: if all always pulled the same way, signal / noise would be {ratio:.3g}"
+    units = _units(release, schedule)[1]
+    return f"{release.what}: if all {units} always pulled the same way, signal / noise would be {ratio:.3g}"
 
 
 def _table(release: Release) -> dict[str, Any]:

@@ -38,6 +38,9 @@ class PersonalBudget(Budget):
     threshold: float | None = None
     """With "sampling", what is lost by whoever takes part: by default about the mean of all promises."""
 
+    # Weights cannot be compared, so neither can these.
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
     def __post_init__(self) -> None:
         one_of(PERSONAL, mechanism=self.mechanism)
         object.__setattr__(self, "personal", self.mechanism)

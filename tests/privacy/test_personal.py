@@ -260,5 +260,4 @@ def test_what_noise_is_made_for_is_not_said_to_be_what_weight_1_is_promised() ->
 def test_budgets_of_different_weights_are_not_equal() -> None:
     one, other = (PersonalBudget(epsilon=1.0, users=Weights.equal(weight)) for weight in (0.2, 0.9))
     assert one != other
-    assert one == one  # noqa: PLR0124
     assert len({one, other}) == 2

@@ -471,3 +471,13 @@ def test_a_personal_ledger_can_be_opened_beforehand(folder: Path, cofactor: Comm
     assert "for each rating of weight 1" in opened.out
     assert cofactor("budget", "all.csv", "--json").json["budget"]["personal"] == "stretching"
     assert cofactor("budget", "north.csv", "--personal").code == 2
+
+
+def test_weights_in_none_of_the_groups_are_counted_and_nobody_is_named(
+    folder: Path, cofactor: Command
+) -> None:
+    weights = "".join(f"{user},0.05\n" for user in WEIGHTS)
+    (folder / "faint.csv").write_text(f"user,weight\n{weights}")
+    done = cofactor("train", *TRAIN, "--user-weights", "faint.csv", "--out", "run")
+    assert done.code == 0, done.err
+    assert "60 of 60 users have weights that lie in none of these groups." in done.err

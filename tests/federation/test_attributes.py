@@ -14,6 +14,7 @@ from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.federation.session import terms_of
 from tests.federation.making import ItemSums
+from tests.federation.shops import ratings, shops
 
 CODING = Coding.stated({"age": Groups.between(0, 60, 2), "gender": ("F", "M")})
 NOTHING = [np.nan] * 4
@@ -23,17 +24,6 @@ def attributes(*ids: int, coding: Coding = CODING) -> UserAttributes:
     """User number n has the row n, n, n, n."""
     matrix = np.repeat(np.array(ids, np.float32)[:, None], coding.width, axis=1)
     return UserAttributes(coding=coding, ids=np.array(ids), matrix=matrix, source="users.csv")
-
-
-def ratings(*users: int, items: int = 4) -> Ratings:
-    rows = np.repeat(users, items)
-    return Ratings.from_arrays(rows, np.tile(np.arange(items), len(users)), 1.0 + np.arange(len(rows)) % 5)
-
-
-def shops() -> Federation:
-    return Federation.horizontal(
-        [Party(name="north", ratings=ratings(5, 3, 4)), Party(name="south", ratings=ratings(9, 8))]
-    )
 
 
 def told(federation: Federation, party: str) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cofactor.data.ratings import Ratings, Scale
+from cofactor.data.ratings import Scale
 from cofactor.errors import ConfigError, DataError, LedgerError
 from cofactor.federation.books import open_ledger, own_budget
 from cofactor.federation.federation import Federation
@@ -29,19 +29,9 @@ from cofactor.recipes.vertical import VerticalMF
 from cofactor.recipes.weighing import personal_promise
 from tests.federation.forging import change_facts, failed
 from tests.federation.making import ItemSums
+from tests.federation.shops import ratings, shops
 
 OWN = Weights.by({3: 0.3, 4: 0.4, 5: 0.5, 8: 0.8, 9: 0.9}, expected=0.6)
-
-
-def ratings(*users: int, items: int = 4) -> Ratings:
-    rows = np.repeat(users, items)
-    return Ratings.from_arrays(rows, np.tile(np.arange(items), len(users)), 1.0 + np.arange(len(rows)) % 5)
-
-
-def shops() -> Federation:
-    return Federation.horizontal(
-        [Party(name="north", ratings=ratings(5, 3, 4)), Party(name="south", ratings=ratings(9, 8))]
-    )
 
 
 def own(federation: Federation, party: str) -> list[float]:

@@ -16,7 +16,7 @@ from scipy import stats
 
 from cofactor.errors import ConfigError
 from cofactor.privacy import noise, tables
-from cofactor.privacy.mechanisms import UnaryEncoding
+from cofactor.privacy.answers import UnaryEncoding
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
 
 ODDS = 1e-8

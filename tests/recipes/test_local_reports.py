@@ -15,9 +15,9 @@ from cofactor.federation.channel import Failures
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts
 from cofactor.privacy.accountant import spent
+from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
-from cofactor.privacy.mechanisms import RandomizedResponse
 from cofactor.randomness import SecureRandom
 from cofactor.recipes.local_reports import (
     LocalReports,

@@ -7,6 +7,7 @@ A bound for unit "rating" is right only where a rating's row depends on that rat
 a row made with a user's vector depends on all ratings that the vector was fitted on.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -148,6 +149,22 @@ def categories(values: ArrayLike, *, choices: int, unit: Unit = "user") -> Bound
     if np.any((found < 0) | (found >= choices)):
         raise DataError(f"an answer is not between 0 and {choices - 1}. Correct it, or raise choices.")
     return Bounded(value=found, bound=_bound(choices - 1, "choice", unit, "replace"))
+
+
+def divided_answers(questions: ArrayLike, answers: ArrayLike, *, choices: Sequence[int]) -> Bounded:
+    """Check the answers of units that are divided over several questions, with so many choices each.
+
+    Which question falls to whom must be public chance: it must not depend on the answers.
+    """
+    asked, found = checked_whole("questions", questions), checked_whole("answers", answers)
+    if asked.ndim != 1 or asked.shape != found.shape:
+        raise ConfigError("questions and answers must be two rows of the same length.")
+    if np.any((asked < 0) | (asked >= len(choices))):
+        raise DataError(f"a question is not between 0 and {len(choices) - 1}.")
+    if np.any((found < 0) | (found >= np.asarray(choices)[asked])):
+        raise DataError("an answer is not among the choices of its question. Correct it, or raise choices.")
+    bound = _bound(max(choices) - 1, "choice", "user", "replace")
+    return Bounded(value=np.stack([asked, found], axis=1), bound=bound)
 
 
 def _bound(limit: float, norm: Norm, unit: Unit, adjacency: Adjacency) -> Bound:

@@ -15,7 +15,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
 from cofactor.errors import Refused
-from cofactor.privacy import mechanisms, pairs
+from cofactor.privacy import answers, mechanisms, pairs
 from cofactor.privacy.events import Event
 from cofactor.privacy.noise import GAUSSIAN_REACH
 from cofactor.privacy.pairs import Distribution, Floats, Pair
@@ -88,10 +88,14 @@ def _loss(mechanism: Any, size: float, dimension: int, steps: int) -> Loss:
             return _skellam((mechanism.noise_multiplier * size) ** 2, size, steps, dimension)
         case mechanisms.PoissonBinomial():
             return _poisson_binomial(mechanism, dimension)
-        case mechanisms.RandomizedResponse():
+        case answers.RandomizedResponse():
             return _exact(pairs.randomized_response(mechanism.choices, mechanism.epsilon))
-        case mechanisms.UnaryEncoding():
+        case answers.UnaryEncoding():
             return _exact(pairs.unary_encoding(mechanism.kept, mechanism.raised))
+        case answers.DividedResponse() | answers.Wave():
+            # Whatever never tells more than epsilon is made from such an answer by chance alone (Kairouz, Oh
+            # and Viswanath 2015): it costs no more.
+            return _exact(pairs.randomized_response(2, mechanism.epsilon))
     raise AssertionError(f"{type(mechanism).__name__} is known but has no loss")
 
 

@@ -13,69 +13,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import fraction, from_table, plain_numbers, positive, whole
+from cofactor.config import fraction, from_table, positive, whole
 from cofactor.errors import ConfigError, Refused
 from cofactor.privacy import noise, tables
+from cofactor.privacy.answers import DividedResponse, RandomizedResponse, UnaryEncoding, Wave
 from cofactor.privacy.bounding import Bounded
-from cofactor.privacy.events import Bound, Event, Norm
-from cofactor.randomness import InsecureRandom, Random, SecureRandom
-
-Values = NDArray[Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Mechanism:
-    """What all mechanisms share: they take only bounded values, and no noise comes without its event."""
-
-    norm: ClassVar[Norm]
-    exact: ClassVar[bool]
-    one_unit_per_entry: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-
-    def release(
-        self, bounded: Bounded, *, random: Random, what: str, by: str, to: str
-    ) -> tuple[Values, Event]:
-        """Return the noisy value and the record of its release."""
-        if not isinstance(bounded, Bounded):
-            raise ConfigError(
-                f"{type(self).__name__} takes only a Bounded value. Make one with cofactor.privacy.bounding."
-            )
-        if not isinstance(random, SecureRandom | InsecureRandom):
-            raise ConfigError("random must be SecureRandom(), or InsecureRandom(seed) in tests.")
-        dimension = 1 if self.one_unit_per_entry else bounded.value.size
-        event = self.event(bounded.bound, dimension=dimension, random=random, what=what, by=by, to=to)
-        return self.noisy(bounded, random), event
-
-    def event(self, bound: Bound, *, dimension: int, random: Random, what: str, by: str, to: str) -> Event:
-        """Return the record of a release under this bound."""
-        return Event(
-            what=what,
-            by=by,
-            to=to,
-            mechanism=self,
-            bound=bound,
-            dimension=dimension,
-            secure=isinstance(random, SecureRandom),
-        )
-
-    def check(self, bound: Bound) -> None:
-        """Refuse a bound that this noise is not made for."""
-        if bound.norm != self.norm:
-            raise ConfigError(f"{type(self).__name__} needs a bound in {self.norm}, got one in {bound.norm}.")
-
-    def noisy(self, bounded: Bounded, random: Random) -> Values:
-        """Return the value with noise; its event is the caller's to keep."""
-        raise NotImplementedError
-
-    def scaled(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
-        raise NotImplementedError
+from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.releasing import Releasing, Values
+from cofactor.randomness import Random
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Additive(_Mechanism):
+class _Additive(Releasing):
     """Noise in proportion to the bound."""
 
     largest_noise: ClassVar[float] = math.inf
@@ -252,7 +201,7 @@ class Skellam(_Additive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoissonBinomial(_Mechanism):
+class PoissonBinomial(Releasing):
     """Each participant sends, for each coordinate, how often a slightly bent coin fell heads (PBM).
 
     One participant's coins protect little: the event is that of the sum over all participants, which a
@@ -296,70 +245,6 @@ class PoissonBinomial(_Mechanism):
         return (np.asarray(total, np.float64) - participants * self.trials / 2) * scale
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Answer(_Mechanism):
-    """Each unit answers for itself and trusts nobody; entry by entry, the array holds different units."""
-
-    norm = "choice"
-    exact = True
-    one_unit_per_entry = True
-
-    choices: int
-    """How many answers there are, numbered from 0."""
-    epsilon: float
-    """The most that one report says for any answer against any other, in log-odds. No delta."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive(epsilon=self.epsilon)
-        if not 1e-9 <= self.epsilon <= 64:
-            raise ConfigError(f"epsilon must lie between 1e-9 and 64, got {self.epsilon:g}.")
-        whole(choices=self.choices)
-        if self.choices < 2:
-            raise ConfigError(f"choices must be at least 2, got {self.choices}.")
-
-    def scaled(self, factor: float) -> Self:
-        """Return the same mechanism with an epsilon `factor` times smaller."""
-        return replace(self, epsilon=self.epsilon / factor)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(_Answer):
-    """Each unit tells the truth or, by chance, one of the other answers."""
-
-    @property
-    def truth(self) -> float:
-        """Probability of the true answer; every other one is exp(epsilon) times less likely."""
-        return 1 / (1 + (self.choices - 1) * math.exp(-self.epsilon))
-
-    def noisy(self, bounded: Bounded, random: Random) -> Values:
-        """Return an answer for each unit."""
-        return noise.randomized_response(bounded.value, self.choices, self.epsilon, random)
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnaryEncoding(_Answer):
-    """Each unit sends a row of bits, one for each answer, each flipped by chance: better for many answers."""
-
-    optimized: bool = True
-    """Send the truth's bit as 1 half of the time and others as seldom as epsilon allows (OUE); otherwise
-    flip all bits alike (basic RAPPOR)."""
-
-    @property
-    def kept(self) -> float:
-        """Probability that the truth's bit is sent as 1."""
-        return 0.5 if self.optimized else 1 / (1 + math.exp(-self.epsilon / 2))
-
-    @property
-    def raised(self) -> float:
-        """Probability that any other bit is sent as 1."""
-        return 1 / (1 + math.exp(self.epsilon if self.optimized else self.epsilon / 2))
-
-    def noisy(self, bounded: Bounded, random: Random) -> Values:
-        """Return a row of bits for each unit."""
-        return noise.unary_encoding(bounded.value, self.choices, self.kept, self.raised, random)
-
-
 AnyMechanism = (
     Gaussian
     | SampledGaussian
@@ -371,6 +256,8 @@ AnyMechanism = (
     | PoissonBinomial
     | RandomizedResponse
     | UnaryEncoding
+    | DividedResponse
+    | Wave
 )
 
 

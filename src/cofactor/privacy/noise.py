@@ -266,6 +266,46 @@ def response_weights(choices: int, epsilon: float) -> tuple[int, int]:
     return truth, other
 
 
+def below(count: int, limit: int, random: Random) -> Integers:
+    """Return whole numbers from 0 to below `limit`, all exactly equally likely."""
+    whole(limit=limit)
+    if limit > 2**62:
+        raise ConfigError(f"limit must be at most 2^62, got {limit}.")
+    words = _words(count, random.new_key())
+    # Words beyond the last whole multiple would make small numbers likelier.
+    last = np.uint64(_FULL - _FULL % limit - 1)
+    while np.any(beyond := words > last):
+        words[beyond] = _words(int(beyond.sum()), random.new_key())
+    return (words % np.uint64(limit)).astype(np.int64)
+
+
+def wave(
+    values: NDArray[Any], choices: int, wide: int, narrow: int, epsilon: float, random: Random
+) -> Integers:
+    """Return for each value a number at most wide + narrow - 2 above it, or, by chance, any below all such.
+
+    No number is more than exp(epsilon) times as likely for one value as for another.
+    """
+    answers, cells = _answers(values, choices), choices + wide + narrow - 2
+    near = answers + below(answers.size, wide, random) + below(answers.size, narrow, random)
+    anywhere = below(answers.size, cells, random)
+    limit = np.uint64(moved_weight(cells, wide, epsilon))
+    return np.where(_words(answers.size, random.new_key()) < limit, near, anywhere)
+
+
+def moved_weight(cells: int, wide: int, epsilon: float) -> int:
+    """Return how many of 2^64 equally likely words mean an answer from the wave, rather than any.
+
+    The wave lifts a cell by at most 1 / wide of it above 1 / cells of the rest: the ratio of the two is at
+    most exp(epsilon), and as near to it as whole numbers allow.
+    """
+    positive(epsilon=epsilon)
+    with localcontext() as context:
+        context.prec = 60
+        more = (min(Decimal(epsilon), Decimal(64)).exp().next_minus() - 1) * wide
+        return math.floor(_FULL * more / (more + cells))
+
+
 def unary_encoding(
     values: NDArray[Any], choices: int, kept: float, raised: float, random: Random
 ) -> NDArray[np.uint8]:

@@ -19,12 +19,12 @@ from cofactor.errors import Refused, RunError
 from cofactor.factors.model import Factors
 from cofactor.federation.halves import Facts, Home, Promise, Split, State, array_of
 from cofactor.federation.messages import Message
+from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.bounding import categories
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Bound
 from cofactor.privacy.fixed_point import rounded_by_chance
-from cofactor.privacy.mechanisms import RandomizedResponse
 from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Seeds

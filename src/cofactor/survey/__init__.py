@@ -1,0 +1,1 @@
+"""Distributions of private numbers, from people who trust nobody: each answers once, by chance."""

@@ -1,0 +1,33 @@
+"""The nearest tree of probabilities to layers that were estimated apart: HH-ADMM (thesis, section 3.4.3)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cofactor.survey.consistency import nearest_consistent
+from cofactor.survey.method import Floats
+
+_TOLERANCE = 1e-9
+_MOST_STEPS = 10_000
+
+
+def nearest_probabilities(tree: Floats, sizes: Sequence[int], weights: Sequence[float]) -> Floats:
+    """Return the tree that is consistent and nowhere negative whose squared distance is least (3.3).
+
+    Each layer has a weight; those of the paper are all 1. By ADMM: in turn the nearest consistent tree, and no
+    number below 0, until both are the same to 1e-9 of the largest number. No number of the result is below 0;
+    its layers add up to 1 to within that tolerance.
+    """
+    weight = np.repeat(np.asarray(weights, np.float64) / max(weights), sizes)
+    # The penalty (rho) is 1, the largest weight.
+    drawn, kept = tree * weight / (weight + 1), 1 / (weight + 1)
+    combined = 1 + np.asarray(weights, np.float64) / max(weights)
+    tolerance = _TOLERANCE * max(1.0, float(np.abs(tree).max()))
+    positive, off = np.maximum(tree, 0.0), np.zeros_like(tree)
+    for _ in range(_MOST_STEPS):
+        agreeing = nearest_consistent(drawn + kept * (positive - off), sizes, combined.tolist())
+        before, positive = positive, np.maximum(agreeing + off, 0.0)
+        off += agreeing - positive
+        if max(np.abs(agreeing - positive).max(), np.abs(positive - before).max()) <= tolerance:
+            break
+    return positive

@@ -20,6 +20,7 @@ ALL = (
     "sums",
     "items",
     "encryption",
+    "survey",
 )
 RESULTS = FOLDER / "results.json"
 

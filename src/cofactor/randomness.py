@@ -84,6 +84,11 @@ class InsecureRandom:
         return np.frombuffer(digest, np.uint32).copy()
 
 
+def own_random(random: Random, place: int) -> Random:
+    """Give each party a sequence of its own, so that repeatable noise does not depend on whose turn it is."""
+    return InsecureRandom(random.seed * 1000 + place) if isinstance(random, InsecureRandom) else random
+
+
 def _check_seed(seed: object) -> None:
     if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
         raise ConfigError(f"seed must be a whole number, 0 or more, got {seed!r}.")

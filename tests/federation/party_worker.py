@@ -26,8 +26,8 @@ from cofactor.federation.party import Party
 from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
-from cofactor.randomness import InsecureRandom, SecureRandom
-from cofactor.recipes.hosts import host_of, own_random, summing_of
+from cofactor.randomness import InsecureRandom, SecureRandom, own_random
+from cofactor.recipes.hosts import host_of, summing_of
 from tests.federation.subprocess_channel import ASK, BEGIN, DONE, FAILED, KEY, LOST, STOPPED, receive, send
 
 

@@ -18,8 +18,8 @@ from cofactor.federation.messages import Letter, Message
 from cofactor.federation.transcript import Transcript
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.schedule import Schedule
-from cofactor.randomness import InsecureRandom
-from cofactor.recipes.hosts import host_of, keys_for, own_random, summing_of
+from cofactor.randomness import InsecureRandom, own_random
+from cofactor.recipes.hosts import host_of, keys_for, summing_of
 from tests.federation.making import BUDGET, Averager, Guess, ItemSums, OffInAll, horizontal
 
 NEVER = 99

@@ -29,7 +29,7 @@ def party(tmp_path: Path) -> Party:
     return on_disk(tmp_path, 1)[0]
 
 
-def release(what: str = "sums", *, cost: float = 0.25, **settings: int) -> Release:
+def release(what: str = "sums", *, cost: float = 0.25, **settings: Any) -> Release:
     return Release(
         what=what, mechanism=Laplace(noise_multiplier=1 / cost), bound=BOUND, dimension=3, **settings
     )

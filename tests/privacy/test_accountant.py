@@ -13,6 +13,7 @@ from scipy import stats
 
 from cofactor.errors import Refused
 from cofactor.privacy.accountant import spent, spent_apart, steps_between
+from cofactor.privacy.answers import DividedResponse, RandomizedResponse, UnaryEncoding, Wave
 from cofactor.privacy.budget import Adjacency, Unit
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.mechanisms import (
@@ -22,11 +23,9 @@ from cofactor.privacy.mechanisms import (
     Gaussian,
     Laplace,
     PoissonBinomial,
-    RandomizedResponse,
     SampledGaussian,
     Skellam,
     SummedDiscreteGaussian,
-    UnaryEncoding,
 )
 from tests.privacy.making import NOISES, SIZE, cost, epsilon_where, event, gaussian_delta
 
@@ -187,6 +186,8 @@ def test_every_mechanism_has_a_cost() -> None:
         SummedDiscreteGaussian: {"participants": 2},
         RandomizedResponse: {"choices": 3, "epsilon": 1.0},
         UnaryEncoding: {"choices": 3, "epsilon": 1.0},
+        DividedResponse: {"choices": (3, 4), "epsilon": 1.0},
+        Wave: {"choices": 3, "epsilon": 1.0, "wide": 2},
     }
     for kind in get_args(AnyMechanism):
         assert 0 < cost(event(kind(**settings_of.get(kind, {})))).epsilon < math.inf

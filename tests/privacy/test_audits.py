@@ -17,6 +17,7 @@ from scipy import stats
 
 from cofactor.privacy import noise
 from cofactor.privacy.accountant import spent
+from cofactor.privacy.answers import DividedResponse, RandomizedResponse, UnaryEncoding, Wave
 from cofactor.privacy.bounding import Bounded, sum_of_users
 from cofactor.privacy.events import Bound
 from cofactor.privacy.evidence import Evidence, Kind, epsilon_of_mu, evidence, mu_of
@@ -27,10 +28,8 @@ from cofactor.privacy.mechanisms import (
     Gaussian,
     Laplace,
     PoissonBinomial,
-    RandomizedResponse,
     SampledGaussian,
     Skellam,
-    UnaryEncoding,
 )
 from cofactor.randomness import SecureRandom
 
@@ -158,6 +157,31 @@ def answered(mechanism: RandomizedResponse | UnaryEncoding, one: int, other: int
     return Case(mechanism, choice(mechanism.choices), np.array([one]), np.array([other]), score)
 
 
+def waved(mechanism: Wave) -> Case:
+    """The first cell against the last: an answer is of the one's wave, of the other's, or of neither."""
+    first, last = 0, mechanism.choices - 1
+    length, width = mechanism.wide + mechanism.narrow - 1, mechanism.cells // mechanism.reports
+    peak = mechanism.narrow - 1
+
+    def score(outcomes: Values) -> Values:
+        cells = outcomes[:, 0] * width
+        high = (cells >= first + peak) & (cells < first + length - peak)
+        low = (cells >= last + peak) & (cells < last + length - peak)
+        return np.asarray(high, np.float64) - low
+
+    return Case(mechanism, mechanism.bound, np.array([first]), np.array([last]), score)
+
+
+def divided(mechanism: DividedResponse) -> Case:
+    def answers(mechanism: AnyMechanism, value: Values, bound: Bound) -> Values:
+        return released(mechanism, np.tile(value, (TRIALS, 1)), bound)
+
+    def score(outcomes: Values) -> Values:
+        return np.asarray(outcomes == 3, np.float64)
+
+    return Case(mechanism, mechanism.bound, np.array([[1, 3]]), np.array([[1, 0]]), score, answers)
+
+
 def tossed(mechanism: PoissonBinomial, dimension: int) -> Case:
     extreme = np.full(dimension, 2.5)
     return Case(mechanism, each(2.5), extreme, -extreme, along([1.0] * dimension), sums)
@@ -171,6 +195,11 @@ PURE = {
     "randomized response": answered(RandomizedResponse(choices=2, epsilon=1.5), 1, 0),
     "randomized response of five": answered(RandomizedResponse(choices=5, epsilon=2.0), 4, 1),
     "unary encoding": answered(UnaryEncoding(choices=4, epsilon=1.5), 3, 1),
+    "square wave": waved(Wave(choices=40, epsilon=1.5, wide=11)),
+    "square wave, in buckets": waved(Wave(choices=42, epsilon=1.5, wide=7, buckets=8)),
+    "trapezoid": waved(Wave(choices=60, epsilon=2.0, wide=12, narrow=4)),
+    "triangle": waved(Wave(choices=30, epsilon=2.0, wide=2, narrow=2)),
+    "divided questions": divided(DividedResponse(choices=(2, 4, 7), epsilon=1.5)),
     "unary encoding, flipped alike": answered(UnaryEncoding(choices=4, epsilon=1.5, optimized=False), 0, 2),
 }
 NORMAL = {
@@ -208,7 +237,8 @@ def test_a_pure_mechanism_claims_what_its_settings_say(case: Case) -> None:
     match case.mechanism:
         case Laplace(noise_multiplier=multiplier) | DiscreteLaplace(noise_multiplier=multiplier):
             assert case.claim(0.0) == pytest.approx(1 / multiplier)
-        case RandomizedResponse(epsilon=epsilon) | UnaryEncoding(epsilon=epsilon):
+        case _ if hasattr(case.mechanism, "epsilon"):
+            epsilon = case.mechanism.epsilon
             assert case.claim(0.0) == pytest.approx(epsilon)
         case _:
             pytest.fail("no such claim is known")

@@ -11,6 +11,7 @@ from scipy import optimize, stats
 from cofactor.errors import Refused
 from cofactor.privacy import calibrate
 from cofactor.privacy.accountant import spent
+from cofactor.privacy.answers import RandomizedResponse, UnaryEncoding
 from cofactor.privacy.budget import Adjacency, Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Bound
@@ -20,10 +21,8 @@ from cofactor.privacy.mechanisms import (
     Gaussian,
     Laplace,
     PoissonBinomial,
-    RandomizedResponse,
     SampledGaussian,
     Skellam,
-    UnaryEncoding,
 )
 from cofactor.privacy.schedule import Release, Schedule
 from tests.privacy.making import bound_for

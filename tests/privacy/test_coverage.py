@@ -6,6 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cofactor.privacy import bounding
+from cofactor.privacy.answers import RandomizedResponse, UnaryEncoding
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.coverage import assert_noise_covers, check_noise
 from cofactor.privacy.mechanisms import (
@@ -15,9 +16,7 @@ from cofactor.privacy.mechanisms import (
     Gaussian,
     Laplace,
     PoissonBinomial,
-    RandomizedResponse,
     Skellam,
-    UnaryEncoding,
 )
 from cofactor.privacy.neighbours import Chance, Datasets, Units
 from cofactor.randomness import SecureRandom

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from cofactor.errors import ConfigError
+from cofactor.privacy.answers import RandomizedResponse, UnaryEncoding
 from cofactor.privacy.events import Bound, Event, Mechanism
 from cofactor.privacy.mechanisms import (
     DiscreteGaussian,
@@ -12,10 +13,8 @@ from cofactor.privacy.mechanisms import (
     Gaussian,
     Laplace,
     PoissonBinomial,
-    RandomizedResponse,
     SampledGaussian,
     Skellam,
-    UnaryEncoding,
 )
 
 COINS = PoissonBinomial(trials=4, theta=0.1, participants=10)

@@ -11,19 +11,13 @@ from hypothesis import strategies as st
 
 from cofactor.errors import ConfigError
 from cofactor.privacy import accountant
+from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
 from cofactor.privacy.events import Event
 from cofactor.privacy.figures import percent, rounded_up
 from cofactor.privacy.guarantee import Guarantee
-from cofactor.privacy.mechanisms import (
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    PoissonBinomial,
-    RandomizedResponse,
-    SampledGaussian,
-)
+from cofactor.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace, PoissonBinomial, SampledGaussian
 from tests.privacy.making import bound_for
 
 BUDGET = Budget(epsilon=2.0, delta=1e-6, unit="user")

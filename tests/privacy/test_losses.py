@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import integrate, optimize, signal, stats
 
 from cofactor.privacy import pairs
+from cofactor.privacy.answers import RandomizedResponse, UnaryEncoding
 from cofactor.privacy.budget import Adjacency
 from cofactor.privacy.losses import loss_of
 from cofactor.privacy.mechanisms import (
@@ -24,11 +25,9 @@ from cofactor.privacy.mechanisms import (
     Gaussian,
     Laplace,
     PoissonBinomial,
-    RandomizedResponse,
     SampledGaussian,
     Skellam,
     SummedDiscreteGaussian,
-    UnaryEncoding,
 )
 from tests.privacy.making import NOISES, SIZE, cost, epsilon_where, event, gaussian_delta
 

@@ -10,6 +10,7 @@ import pytest
 from cofactor.config import as_table
 from cofactor.errors import ConfigError, Refused
 from cofactor.privacy.accountant import spent
+from cofactor.privacy.answers import RandomizedResponse, UnaryEncoding
 from cofactor.privacy.bounding import Bounded, whole_vector
 from cofactor.privacy.events import Bound, Norm
 from cofactor.privacy.mechanisms import (
@@ -19,11 +20,9 @@ from cofactor.privacy.mechanisms import (
     Gaussian,
     Laplace,
     PoissonBinomial,
-    RandomizedResponse,
     SampledGaussian,
     Skellam,
     SummedDiscreteGaussian,
-    UnaryEncoding,
     event_from_table,
 )
 from cofactor.randomness import InsecureRandom, SecureRandom

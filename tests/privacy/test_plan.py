@@ -8,6 +8,7 @@ import pytest
 
 from cofactor.errors import ConfigError, PrivacyWarning, Refused
 from cofactor.privacy.accountant import spent
+from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.mechanisms import (
     AnyMechanism,
@@ -15,7 +16,6 @@ from cofactor.privacy.mechanisms import (
     Gaussian,
     Laplace,
     PoissonBinomial,
-    RandomizedResponse,
     SampledGaussian,
 )
 from cofactor.privacy.plan import needed, plan

@@ -20,8 +20,8 @@ from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.layers import Layers
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.mechanisms import Skellam
-from cofactor.randomness import InsecureRandom, SecureRandom
-from cofactor.recipes.hosts import aggregate_of, host_of, noise_beside_own, own_random, summing_of
+from cofactor.randomness import InsecureRandom, SecureRandom, own_random
+from cofactor.recipes.hosts import aggregate_of, host_of, noise_beside_own, summing_of
 from cofactor.recipes.sums import IdealSum, PlainSum, SecureSum
 from tests.federation.making import BUDGET, Guess, ItemSums, Off, horizontal, parties, ratings
 

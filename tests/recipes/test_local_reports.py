@@ -3,9 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import binom
 
 from cofactor.data.ratings import Ratings
 from cofactor.data.split import by_fraction
@@ -18,15 +15,9 @@ from cofactor.privacy.accountant import spent
 from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
+from cofactor.privacy.shuffling import shuffled_rounds
 from cofactor.randomness import SecureRandom
-from cofactor.recipes.local_reports import (
-    LocalReports,
-    Reports,
-    budget_if_shuffled,
-    coordinates_of,
-    shuffled,
-    shuffled_rounds,
-)
+from cofactor.recipes.local_reports import LocalReports, Reports, budget_if_shuffled, coordinates_of
 from cofactor.recipes.shared_vectors import Shared
 from cofactor.recipes.train import train
 from tests.recipes.parties import ITEMS, USERS, mse, small_ratings, transcript
@@ -157,44 +148,6 @@ def test_reports_that_cannot_be_are_refused(places: list[int], bits: list[int]) 
     reply = Reports(places=np.array(places, np.int64), bits=np.array(bits, np.int64), weight=np.array([1.0]))
     with pytest.raises(RunError):
         coordinator.take(1, {"device-0": reply})
-
-
-def test_shuffling_has_its_closed_form_and_its_condition() -> None:
-    # (e - 1) / (e + 1) = 0.46212; 8 sqrt(e ln(4e6) / 1e6) = 0.051427; 8 e / 1e6 = 0.0000217.
-    assert shuffled(1.0, 1_000_000, 1e-6) == pytest.approx(
-        math.log1p(0.46212 * (0.051427 + 2.17e-5)), rel=1e-4
-    )
-    edge = math.log(10_000 / (16 * math.log(2e6)))
-    assert shuffled(edge - 1e-9, 10_000, 1e-6) < edge / 2
-    assert shuffled(edge + 1e-9, 10_000, 1e-6) == edge + 1e-9
-    assert shuffled(1.0, 100, 1e-6) == 1.0
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.5])
-@pytest.mark.parametrize("reports", [5_000, 50_000])
-def test_no_shuffled_bits_lose_more_than_is_stated(epsilon: float, reports: int) -> None:
-    # What a shuffler lets out of answers of one bit is how many are 1. All others hold a 0.
-    delta, truth = 1e-6, 1 / (1 + math.exp(-epsilon))
-    counts = np.arange(-1, reports + 1)
-    others = binom.pmf(counts, reports - 1, 1 - truth)
-    before = np.concatenate([[0.0], others[:-1]])
-    zero, one = others * truth + before * (1 - truth), others * (1 - truth) + before * truth
-    stated = shuffled(epsilon, reports, delta)
-    assert stated < epsilon
-    for p, q in ((zero, one), (one, zero)):
-        assert np.maximum(p - math.exp(stated) * q, 0).sum() <= delta
-    assert np.maximum(one - math.exp(stated / 20) * zero, 0).sum() > delta  # it does lose something
-
-
-@given(st.floats(0.01, 8.0), st.integers(100, 10**7), st.integers(1, 50))
-def test_rounds_cost_more_than_one_and_never_more_than_their_sum(
-    epsilon: float, reports: int, rounds: int
-) -> None:
-    once = shuffled(epsilon, reports, 1e-6)
-    all_rounds = shuffled_rounds(epsilon, reports, rounds, 1e-6)
-    assert once <= epsilon
-    assert all_rounds <= rounds * epsilon * (1 + 1e-12)
-    assert all_rounds >= once * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("devices", [6_040, 60_400])

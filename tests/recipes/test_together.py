@@ -17,8 +17,7 @@ from cofactor.privacy.accountant import spent
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.ledger import Ledger
 from cofactor.progress import Progress
-from cofactor.randomness import InsecureRandom, SecureRandom
-from cofactor.recipes.hosts import own_random
+from cofactor.randomness import InsecureRandom, SecureRandom, own_random
 from cofactor.recipes.secure_als import SecureALS
 from cofactor.recipes.shared_biases import SharedBiases
 from cofactor.recipes.sums import IdealSum, SecureSum

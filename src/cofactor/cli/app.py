@@ -4,7 +4,20 @@ from typing import Annotated
 
 import typer
 
-from cofactor.cli import budget, compare, data, demo, doctor, plan, recommend, reproduce, show, train, verify
+from cofactor.cli import (
+    budget,
+    compare,
+    data,
+    demo,
+    doctor,
+    plan,
+    recommend,
+    reproduce,
+    show,
+    survey,
+    train,
+    verify,
+)
 
 app = typer.Typer(
     name="cofactor",
@@ -36,6 +49,7 @@ def cofactor(
 app.command()(demo.demo)
 app.command()(plan.plan)
 app.command()(train.train)
+app.command()(survey.survey)
 app.command()(show.show)
 app.command()(compare.compare)
 app.command()(verify.verify)

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 def budget(
-    party: Annotated[
-        Path, typer.Argument(metavar="PARTY", help="A party's file of ratings, or the .ledger beside it.")
-    ],
+    party: Annotated[Path, typer.Argument(metavar="PARTY", help="A party's file, or the .ledger beside it.")],
     epsilon: Annotated[float | None, typer.Option(help="Open a ledger: the most that may be spent.")] = None,
     delta: Annotated[float | None, typer.Option(help="Probability that epsilon may fail.")] = None,
     unit: Annotated[str | None, typer.Option(help="Who is protected: user or rating.")] = None,
@@ -193,14 +191,14 @@ def _tell(ledger: "Ledger", facts: dict[str, Any]) -> None:
     from cofactor.privacy.figures import percent
 
     period = f" this {ledger.per}" if ledger.per else ""
-    print_line(f"{facts['ledger']}: what was released about the ratings of {ledger.party}")
+    print_line(f"{facts['ledger']}: what was released about the data of {ledger.party}")
     print_facts(
         {
             "  budget": f"{ledger.budget}; a guesser may be right up to {percent(facts['odds'])} of the time",
             "  renewal": facts["renewed"],
             f"  spent{period}": f"epsilon {_up(facts['spent']['epsilon'])}",
             "  spent ever": f"epsilon {_up(facts['spent_ever']['epsilon'])}" if ledger.per else None,
-            f"  left{period}": f"epsilon {_down(facts['left'])}",
+            f"  left{period}": f"epsilon {rounded_down(facts['left'])}",
         }
     )
     if facts["runs"]:
@@ -227,7 +225,8 @@ def _up(epsilon: float | None) -> str:
     return "infinite" if epsilon is None else rounded_up(epsilon)
 
 
-def _down(epsilon: float) -> str:
+def rounded_down(epsilon: float) -> str:
+    """Write what is left of an epsilon, never more than it is."""
     return f"{math.floor(epsilon * 1000) / 1000:g}"
 
 

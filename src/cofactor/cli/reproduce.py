@@ -1,7 +1,8 @@
 """`cofactor reproduce`: a published figure made again, the paper's claims beside what we find."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,21 +20,24 @@ _MANY = 4
 
 def reproduce(
     paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="Which paper: pvldb22, dpmf-rp, privmvmf or hdpmf.")
+        str,
+        typer.Argument(metavar="PAPER", help="Which paper: pvldb22, dpmf-rp, privmvmf, hdpmf or thesis22."),
     ],
     item: Annotated[str, typer.Argument(metavar="ITEM", help="What of it, such as figure4 or table2.")],
     data: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder with ml-1m.zip, ml-100k.zip or other known data; or one file of ratings.",
+            help="Folder with ml-1m.zip, ml-100k.zip or other known data; or one file of ratings. "
+            "For thesis22, with nyc-taxi-yellow-sample.npz; it makes its other data itself.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
             help="How often everything is done anew: 3 give intervals that include the noise. Left out: 1, "
-            "or 5 where the paper prints standard deviations (privmvmf, hdpmf).",
+            "or 5 where the paper prints standard deviations (privmvmf, hdpmf), 20 for thesis22.",
             show_default=False,
         ),
     ] = None,
@@ -73,24 +77,29 @@ def reproduce(
 
 
 def _print(made: "Reproduction") -> None:
-    sets = "; ".join(
-        f"{data['name']}, {data['ratings']:,} ratings by {data['users']:,} users of {data['items']:,} items, "
-        f"{data['scale']}"
-        for data in (made.data, *made.more_data)
-    )
+    sets = "; ".join(_described(data) for data in (made.data, *made.more_data))
     print_line(f"{made.paper} {made.item}: {made.title}. {sets}; {made.measure}, {made.seconds:.0f} s")
     if made.reading:
         print_line(made.reading)
     for panel in dict.fromkeys(row.panel for row in made.rows):
-        _print_panel(panel, [row for row in made.rows if row.panel == panel])
+        _print_panel(panel, [row for row in made.rows if row.panel == panel], made.decimals)
     if made.baselines:
-        rows = [(name, _number(one), one.note) for name, one in made.baselines.items()]
+        rows = [(name, _number(one, made.decimals), one.note) for name, one in made.baselines.items()]
         print_table(("baseline", made.measure, "note"), rows)
     for sentence in made.findings:
         print_line(f"- {sentence}")
 
 
-def _print_panel(panel: str, rows: "list[Row]") -> None:
+def _described(data: Mapping[str, Any]) -> str:
+    if "people" in data:
+        return f"{data['name']}, {data['people']:,} people, {data['buckets']:,} buckets"
+    return (
+        f"{data['name']}, {data['ratings']:,} ratings by {data['users']:,} users of {data['items']:,} items, "
+        f"{data['scale']}"
+    )
+
+
+def _print_panel(panel: str, rows: "list[Row]", decimals: int) -> None:
     """Print one line of the figure a row; the half of its interval stands behind a number."""
     columns = list(dict.fromkeys(row.column for row in rows))
     by_line: dict[str, dict[str, Row]] = {}
@@ -100,7 +109,9 @@ def _print_panel(panel: str, rows: "list[Row]") -> None:
     apart = len(columns) > _MANY
     cells = []
     for line, own in by_line.items():
-        numbers = [_number(own[column], paper=not apart) if column in own else "" for column in columns]
+        numbers = [
+            _number(own[column], decimals, paper=not apart) if column in own else "" for column in columns
+        ]
         cells.append((line, *([costs[line]] if costs else []), *numbers))
         if apart and any(row.paper is not None for row in own.values()):
             theirs = [_published(own.get(column)) for column in columns]
@@ -147,8 +158,8 @@ def _about(some: "list[Row]", rows: "list[Row]") -> str:
     return "; ".join([*whole, *single])
 
 
-def _number(row: "Row | Baseline", *, paper: bool = True) -> str:
-    ours = "-" if row.ours is None else f"{row.ours:.3f}"
+def _number(row: "Row | Baseline", decimals: int, *, paper: bool = True) -> str:
+    ours = "-" if row.ours is None else f"{row.ours:.{decimals}f}"
     if row.low is not None and row.high is not None:
-        ours += f" +- {(row.high - row.low) / 2:.3f}"
+        ours += f" +- {(row.high - row.low) / 2:.{decimals}f}"
     return ours if row.paper is None or not paper else f"{ours} (paper {row.paper:g})"

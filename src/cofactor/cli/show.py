@@ -1,6 +1,7 @@
 """`cofactor show`: what a run folder holds."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from cofactor.cli import options
@@ -12,26 +13,40 @@ from cofactor.cli.outcome import (
     size_of,
     traffic_of,
 )
+from cofactor.cli.survey_text import Told, print_survey
 from cofactor.cli.text import print_json, print_line, print_table
 
 
 def show(run: options.RunFolder, json: options.Json = False) -> None:
-    """Show what a run is, who took part, how it was made and how well it does."""
+    """Show what a run or a survey is, who took part, how it was made and how well it does."""
     from cofactor.federation.folder import read_facts
 
     facts = read_facts(run)
     if json:
         print_json({"run": str(run)} | facts)
         return
+    if "survey" in facts:
+        _show_survey(run)
+        return
     together = facts.get("together")
     print_line(f"{run}: trained {facts['created']} in {facts['seconds']:.1f} s, seed {facts['seed']}")
     print_line(f"  data    {size_of(facts)}")
     print_line(f"  recipe  {_words(facts['recipe'])}")
+    if together and together.get("surveys"):
+        print_line(f"  surveys {', '.join(together['surveys'].values())}: asked before, and counted")
     if together:
         print_line(f"  rounds  {together['rounds']:,}, {traffic_of(together)}")
         print_table(*_parties(together))
     print_comparison(facts["scores"])
     print_guarantee(facts["guarantee"], together)
+
+
+def _show_survey(run: Path) -> None:
+    from cofactor.survey.result import Survey
+
+    survey = Survey.load(run)
+    print_line(f"{run}: asked {survey.created} in {survey.seconds:.1f} s")
+    print_survey(Told(survey=survey, folder=run))
 
 
 def _parties(together: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:

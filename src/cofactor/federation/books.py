@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from cofactor.errors import ConfigError, LedgerError
 from cofactor.federation.party import Party
@@ -13,16 +14,48 @@ from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.schedule import Schedule
 
 
+class Keeping(Protocol):
+    """Somebody who holds data, and keeps a ledger of them."""
+
+    @property
+    def name(self) -> str:
+        """The holder's name."""
+
+    @property
+    def file(self) -> Path | None:
+        """Where the data came from, if from a file."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Which data these are."""
+
+    @property
+    def ledger_path(self) -> Path | None:
+        """Where the ledger lies, if there is a file."""
+
+
 def open_ledger(party: Party, budget: Budget, folder: Path | None, *, newer_data: bool = False) -> Ledger:
-    """Open the ledger beside the party's file, or begin it; a party without a file keeps one with the run.
+    """Open the ledger beside the party's file, or begin it; a party without a file keeps one with the run."""
+    path = party.ledger_path or (None if folder is None else folder / f"{party.name}.ledger")
+    if path is None or not path.exists():
+        return begin_ledger(party, budget, path)
+    ledger = ledger_at(path, party, newer_data=newer_data)
+    _check_same_terms(ledger, budget, path)
+    return ledger
+
+
+def begin_ledger(party: Keeping, budget: Budget, path: Path | None) -> Ledger:
+    """Begin a ledger for somebody's data; without a path it lives in memory."""
+    fingerprint = party.fingerprint or "ratings of a simulation"
+    return Ledger.create(path, party=party.name, fingerprint=fingerprint, budget=budget)
+
+
+def ledger_at(path: Path, party: Keeping, *, newer_data: bool = False) -> Ledger:
+    """Open a ledger that exists, whatever its budget is for.
 
     A line that a crash cut off was not released, so it is dropped. `newer_data` says that the file has grown
     since, and that the ledger goes on with it.
     """
-    path = party.ledger_path or (None if folder is None else folder / f"{party.name}.ledger")
-    if path is None or not path.exists():
-        fingerprint = party.fingerprint or "ratings of a simulation"
-        return Ledger.create(path, party=party.name, fingerprint=fingerprint, budget=budget)
     ledger = Ledger.open(path, recover=True)
     if party.fingerprint and party.fingerprint != ledger.fingerprint:
         if not newer_data:
@@ -31,7 +64,6 @@ def open_ledger(party: Party, budget: Budget, folder: Path | None, *, newer_data
                 f"it has grown, go on with 'cofactor budget {party.file} --newer-data'."
             )
         ledger.extended(party.fingerprint)
-    _check_same_terms(ledger, budget, path)
     return ledger
 
 
@@ -51,9 +83,9 @@ def reserve(ledger: Ledger, schedule: Schedule, session: str) -> None:
     ledger.reserve(wanted)
 
 
-def released(ledger: Ledger, session: str) -> list[Event]:
-    """Return what a session has released, as the ledger knows it."""
-    return [entry.event for entry in ledger.entries if entry.run == session and entry.event is not None]
+def released(ledger: Ledger, *sessions: str) -> list[Event]:
+    """Return what sessions have released, as the ledger knows it."""
+    return [entry.event for entry in ledger.entries if entry.run in sessions and entry.event is not None]
 
 
 def own_budget(party: Party, budget: Budget) -> Budget:
@@ -78,9 +110,9 @@ def own_budget(party: Party, budget: Budget) -> Budget:
     return replace(own, personal=budget.personal)
 
 
-def all_released(ledgers: Mapping[str, Ledger], session: str) -> list[Event]:
-    """Return everything that all parties have released in a session."""
-    return [event for ledger in ledgers.values() for event in released(ledger, session)]
+def all_released(ledgers: Mapping[str, Ledger], *sessions: str) -> list[Event]:
+    """Return everything that all parties have released in some sessions."""
+    return [event for ledger in ledgers.values() for event in released(ledger, *sessions)]
 
 
 def _check_same_terms(ledger: Ledger, budget: Budget, path: Path) -> None:

@@ -45,10 +45,7 @@ class Party:
     """Which data these are: the hash of the file's bytes."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise ConfigError(
-                f"a party's name must be up to 64 letters, digits, dots, dashes or spaces, got {self.name!r}."
-            )
+        check_name(self.name)
         if not isinstance(self.ratings, Ratings):
             raise ConfigError(f"party {self.name}: ratings must be Ratings. Read them with read_ratings.")
         given, items = self.features, self.ratings.item_count
@@ -78,8 +75,7 @@ class Party:
         """Read a party's file, of any kind that `read_ratings` reads; it is named after the file."""
         file = Path(path)
         ratings = read_ratings(file, **columns)
-        called = name or re.sub(r"[^\w. -]", "-", file.name.split(".")[0], flags=re.ASCII) or "party"
-        return cls(name=called, ratings=ratings, file=file, fingerprint=fingerprint(file))
+        return cls(name=name or named_after(file), ratings=ratings, file=file, fingerprint=fingerprint(file))
 
     @property
     def ledger_path(self) -> Path | None:
@@ -119,8 +115,21 @@ class Party:
         return np.concatenate([numbers, nothing])[rows]
 
 
+def check_name(name: str) -> None:
+    """Refuse a name that could not name a file."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"a party's name must be up to 64 letters, digits, dots, dashes or spaces, got {name!r}."
+        )
+
+
+def named_after(file: Path) -> str:
+    """Return a party's name, made of its file's."""
+    return re.sub(r"[^\w. -]", "-", file.name.split(".")[0], flags=re.ASCII)[:64] or "party"
+
+
 def ledger_path(file: Path) -> Path:
-    """Return where the ledger of a file of ratings lies."""
+    """Return where the ledger of a file lies."""
     return file.with_name(file.name + LEDGER_SUFFIX)
 
 

@@ -69,6 +69,8 @@ class Together:
     """The file: who saw what."""
     ledgers: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """By party, a copy of its ledger as it was when the run ended."""
+    surveys: Mapping[str, str] = field(default_factory=dict)
+    """Surveys that settings came from, and that count as well: by session, what was asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +149,8 @@ class Run:
             "data": asdict(self.data),
             "guarantee": self.guarantee.as_json(),
             "scores": dict(self.scores),
-            "together": None if self.together is None else _together_as_json(self.together),
-            "versions": {name: version(name) for name in ("cofactor", "numpy", "numba")}
-            | {"python": platform.python_version()},
+            "together": None if self.together is None else together_as_json(self.together),
+            "versions": versions(),
         }
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
@@ -165,10 +166,7 @@ class Run:
             (folder / "homes").mkdir(exist_ok=True)
             home.save(folder / "homes" / f"{party}.npz")
         if self.together is not None:
-            (folder / "transcript.jsonl").write_bytes(self.together.transcript)
-            (folder / "ledgers").mkdir()
-            for party, ledger in self.together.ledgers.items():
-                (folder / "ledgers" / f"{party}.ledger").write_bytes(ledger)
+            write_together(self.together, folder)
         sealed = seal({**self.facts(), "files": digests(folder)})
         (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n")
 
@@ -176,6 +174,10 @@ class Run:
     def load(cls, folder: str | Path) -> "Run":
         """Read a run folder."""
         facts, place = read_facts(folder), Path(folder)
+        if "survey" in facts:
+            raise RunError(
+                f"{folder} holds a survey, and no model. Look at it with 'cofactor show {folder}'."
+            )
         try:
             lines = (place / "events.jsonl").read_text().splitlines()
             model = place / "model.npz"
@@ -191,14 +193,30 @@ class Run:
                 scores=facts["scores"],
                 guarantee=Guarantee.from_json(facts["guarantee"]),
                 homes={path.stem: Factors.load(path) for path in sorted((place / "homes").glob("*.npz"))},
-                together=None if not together else _together_from_json(together, place),
+                together=None if not together else together_from_json(together, place),
             )
         except (KeyError, TypeError, ValueError, OSError, ConfigError) as error:
             why = f"{type(error).__name__}: {error}"
             raise RunError(f"{folder}: the run folder is damaged ({why}). Train again.") from None
 
 
-def _together_as_json(together: Together) -> dict[str, Any]:
+def versions() -> dict[str, str]:
+    """Return the versions of what made a run."""
+    return {name: version(name) for name in ("cofactor", "numpy", "numba")} | {
+        "python": platform.python_version()
+    }
+
+
+def write_together(together: Together, folder: Path) -> None:
+    """Write the transcript and the copies of ledgers into a run folder."""
+    (folder / "transcript.jsonl").write_bytes(together.transcript)
+    (folder / "ledgers").mkdir()
+    for party, ledger in together.ledgers.items():
+        (folder / "ledgers" / f"{party}.ledger").write_bytes(ledger)
+
+
+def together_as_json(together: Together) -> dict[str, Any]:
+    """Return what run.json holds about who took part."""
     return {
         "split": together.split,
         "session": together.session,
@@ -208,6 +226,7 @@ def _together_as_json(together: Together) -> dict[str, Any]:
         "rounds": together.rounds,
         "bytes": together.traffic,
         "roles": list(together.roles),
+        "surveys": dict(together.surveys),
         "sha256": {
             "transcript": sha256(together.transcript).hexdigest(),
             "ledgers": {name: sha256(content).hexdigest() for name, content in together.ledgers.items()},
@@ -215,7 +234,8 @@ def _together_as_json(together: Together) -> dict[str, Any]:
     }
 
 
-def _together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
+def together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
+    """Read what `together_as_json` and `write_together` wrote."""
     return Together(
         split=table["split"],
         session=table["session"],
@@ -225,6 +245,7 @@ def _together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
         rounds=table["rounds"],
         traffic=table["bytes"],
         roles=tuple(table.get("roles", ())),
+        surveys=dict(table.get("surveys", {})),
         transcript=(folder / "transcript.jsonl").read_bytes(),
         ledgers={path.stem: path.read_bytes() for path in sorted((folder / "ledgers").glob("*.ledger"))},
     )

@@ -193,6 +193,7 @@ class _Stored:
         for party, ledger in self._ledgers.items():
             own = released(ledger, self._session)
             rounds = {round_of(event) or 0 for event in own}
+            own += released(ledger, *self._surveys)
             if any(event.by != party for event in own) or not rounds <= self._rounds:
                 raise RunError(
                     f"{party}: its ledger has releases of others, or of rounds that there were not."
@@ -213,7 +214,7 @@ class _Stored:
             if stored.epsilon is not None:
                 raise RunError("The run had no budget, and promises privacy all the same.")
             return "Nothing was promised."
-        events = all_released(self._ledgers, self._session)
+        events = all_released(self._ledgers, self._session, *self._surveys)
         apart = shared_units(self._together["split"], self._budget.unit)
         found = Guarantee.of(events, self._budget, shared_units=apart)
         differs = [name for name in _RECKONED if getattr(found, name) != getattr(stored, name)]
@@ -261,6 +262,10 @@ class _Stored:
     @property
     def _session(self) -> str:
         return str(self._together["session"])
+
+    @property
+    def _surveys(self) -> tuple[str, ...]:
+        return tuple(self._together.get("surveys", {}))
 
     @property
     def _rounds(self) -> set[int]:

@@ -3,15 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5d3a9b", "#555555")
-"""Told apart by colour-blind readers, too (Okabe and Ito, two of our own)."""
+from cofactor.svg import COLOURS, GREY, PALE, decimals, nice_step, opened, stroke, text
+
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _RIGHT = 520, 330, 62, 34, 46, 118
 """Of a panel, and of the space around its frame; levels are named at the right."""
 _HEAD, _LEGEND_LINE, _PER_ROW, _MARGIN = 40, 20, 2, 14
-_FONT = "font-family='Helvetica, Arial, sans-serif'"
-_GREY = "#6b6b6b"
 
 
 @dataclass(frozen=True)
@@ -56,11 +53,8 @@ class Chart:
         columns = 3 if across > 1 else 2
         height = top + 14 + _LEGEND_LINE * math.ceil(len(names) / columns)
         parts = [
-            f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "
-            f"height='{height}' role='img' {_FONT} font-size='12'>",
-            f"<title>{escape(self.title)}</title>",
-            f"<rect width='{width}' height='{height}' fill='white'/>",
-            _text(width / 2, 25, self.title, anchor="middle", size=16, weight="bold"),
+            *opened(width, height, self.title),
+            text(width / 2, 25, self.title, anchor="middle", size=16, weight="bold"),
         ]
         for number, panel in enumerate(self.panels):
             at = (number % _PER_ROW) * _WIDTH, _HEAD + (number // _PER_ROW) * _HEIGHT
@@ -71,7 +65,7 @@ class Chart:
     def _panel(self, panel: Panel, names: list[str]) -> list[str]:
         frame = _Frame.around(panel, from_zero=not self.joined)
         parts = [
-            _text(_LEFT, _TOP - 12, panel.title, weight="bold"),
+            text(_LEFT, _TOP - 12, panel.title, weight="bold"),
             *frame.axes(panel.columns, self.measure),
         ]
         parts += frame.levels(panel.levels)
@@ -106,7 +100,7 @@ class _Frame:
         room = 0.5 * (high - low) or 0.1 * abs(high) or 1.0
         near = [y for y in panel.levels.values() if low - room <= y <= high + room]
         low, high = min([low, *near]), max([high, *near])
-        step = _nice((high - low or abs(high) or 1.0) / 5)
+        step = nice_step((high - low or abs(high) or 1.0) / 5)
         bottom = math.floor(low / step + 1e-9)
         return cls(bottom, max(math.ceil(high / step - 1e-9), bottom + 1), step, len(panel.columns))
 
@@ -123,23 +117,23 @@ class _Frame:
 
     def axes(self, columns: Sequence[str], measure: str) -> list[str]:
         right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
-        decimals = max(0, -math.floor(math.log10(self.step)))
+        digits = decimals(self.step)
         parts = []
         for number in range(self.bottom, self.top + 1):
             value = number * self.step
             y = self.y(value)
-            parts.append(_stroke(_LEFT, y, right, y, "#e4e4e4"))
-            parts.append(_text(_LEFT - 7, y + 4, f"{value:.{decimals}f}", anchor="end"))
+            parts.append(stroke(_LEFT, y, right, y, PALE))
+            parts.append(text(_LEFT - 7, y + 4, f"{value:.{digits}f}", anchor="end"))
         parts += [
-            _stroke(_LEFT, _TOP, _LEFT, bottom, "black"),
-            _stroke(_LEFT, bottom, right, bottom, "black"),
+            stroke(_LEFT, _TOP, _LEFT, bottom, "black"),
+            stroke(_LEFT, bottom, right, bottom, "black"),
         ]
         for place, column in enumerate(columns):
-            parts.append(_stroke(self.x(place), bottom, self.x(place), bottom + 5, "black"))
-            parts.append(_text(self.x(place), bottom + 19, column, anchor="middle"))
+            parts.append(stroke(self.x(place), bottom, self.x(place), bottom + 5, "black"))
+            parts.append(text(self.x(place), bottom + 19, column, anchor="middle"))
         middle = (_TOP + bottom) / 2
         turned = f"transform='rotate(-90 16 {middle:.1f})'"
-        return [*parts, _text(16, middle, measure, anchor="middle", more=turned)]
+        return [*parts, text(16, middle, measure, anchor="middle", more=turned)]
 
     def levels(self, levels: dict[str, float]) -> list[str]:
         """Draw levels, and their names beside them without overlap, from the top."""
@@ -148,12 +142,12 @@ class _Frame:
             if self.bottom <= value / self.step <= self.top:
                 y = self.y(value)
                 last = max(y + 4, last + 12)
-                parts.append(_stroke(_LEFT, y, right, y, _GREY, more="stroke-dasharray='5 4'"))
-                parts.append(_text(right + 5, last, name, colour=_GREY, size=11))
+                parts.append(stroke(_LEFT, y, right, y, GREY, more="stroke-dasharray='5 4'"))
+                parts.append(text(right + 5, last, name, colour=GREY, size=11))
         return parts
 
     def line(self, placed: Sequence[tuple[float, Point]], kind: int, *, joined: bool) -> list[str]:
-        colour = _COLOURS[kind % len(_COLOURS)]
+        colour = COLOURS[kind % len(COLOURS)]
         parts = []
         if joined and len(placed) > 1:
             path = " ".join(f"{x:.1f},{self.y(point.y):.1f}" for x, point in placed)
@@ -162,7 +156,7 @@ class _Frame:
             )
         for x, point in placed:
             if point.low is not None and point.high is not None:
-                parts.append(_stroke(x, self.y(point.low), x, self.y(point.high), colour))
+                parts.append(stroke(x, self.y(point.low), x, self.y(point.high), colour))
             parts.append(_marker(x, self.y(point.y), kind))
         return parts
 
@@ -172,15 +166,15 @@ def _legend(names: Sequence[str], columns: int, width: float, top: float, *, joi
     for number, name in enumerate(names):
         x = _MARGIN + 10 + (number % columns) * each
         y = top + (number // columns) * _LEGEND_LINE
-        colour = _COLOURS[number % len(_COLOURS)]
+        colour = COLOURS[number % len(COLOURS)]
         if joined:
-            parts.append(_stroke(x, y, x + 26, y, colour, more=f"stroke-width='1.8'{_dash(number)}"))
-        parts += [_marker(x + 13, y, number), _text(x + 33, y + 4, name)]
+            parts.append(stroke(x, y, x + 26, y, colour, more=f"stroke-width='1.8'{_dash(number)}"))
+        parts += [_marker(x + 13, y, number), text(x + 33, y + 4, name)]
     return parts
 
 
 def _marker(x: float, y: float, kind: int) -> str:
-    colour = _COLOURS[kind % len(_COLOURS)]
+    colour = COLOURS[kind % len(COLOURS)]
     shapes = (
         f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4' fill='{colour}'/>",
         f"<rect x='{x - 3.6:.1f}' y='{y - 3.6:.1f}' width='7.2' height='7.2' fill='{colour}'/>",
@@ -193,31 +187,4 @@ def _marker(x: float, y: float, kind: int) -> str:
 
 def _dash(kind: int) -> str:
     """Tell lines apart that share a colour."""
-    return " stroke-dasharray='2 3'" if kind >= len(_COLOURS) else ""
-
-
-def _nice(step: float) -> float:
-    """Round a distance between ticks up to 1, 2 or 5 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10(step))
-    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step * (1 - 1e-9))
-
-
-def _stroke(x: float, y: float, to_x: float, to_y: float, colour: str, *, more: str = "") -> str:
-    return f"<line x1='{x:.1f}' y1='{y:.1f}' x2='{to_x:.1f}' y2='{to_y:.1f}' stroke='{colour}' {more}/>"
-
-
-def _text(
-    x: float,
-    y: float,
-    words: str,
-    *,
-    anchor: str = "start",
-    size: int = 12,
-    weight: str = "normal",
-    colour: str = "black",
-    more: str = "",
-) -> str:
-    return (
-        f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' font-size='{size}' font-weight='{weight}' "
-        f"fill='{colour}' {more}>{escape(words)}</text>"
-    )
+    return " stroke-dasharray='2 3'" if kind >= len(COLOURS) else ""

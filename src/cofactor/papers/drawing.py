@@ -12,8 +12,9 @@ _LEVELS = {"global_mean": "global mean", "user_mean": "user mean", "bias": "bias
 def chart(made: Reproduction) -> Chart:
     """Return the chart of a figure; rows without a number are left out, and so are panels without any."""
     rows = [row for row in made.rows if row.ours is not None]
+    names = ", ".join(data["name"] for data in (made.data, *made.more_data))
     return Chart(
-        title=f"{made.title} ({made.data['name']})",
+        title=f"{made.title} ({names})",
         measure=made.measure,
         panels=[
             _panel(panel, [row for row in rows if row.panel == panel], _levels(made))

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from cofactor.errors import ConfigError, did_you_mean
-from cofactor.papers import dpmf_rp, hdpmf, privmvmf, pvldb22
+from cofactor.papers import dpmf_rp, hdpmf, privmvmf, pvldb22, thesis22
 from cofactor.papers.cells import Effort
 from cofactor.papers.claims import against_baselines
 from cofactor.papers.figure import Figure
 from cofactor.papers.material import Material
 from cofactor.papers.privmvmf_sides import Sided
 from cofactor.papers.results import Baseline, Reproduction
+from cofactor.papers.thesis22_data import Numbers, read_numbers
 from cofactor.progress import Listener, nobody
 
 PAPERS = {
@@ -20,16 +21,19 @@ PAPERS = {
     "dpmf-rp": dpmf_rp.FIGURES,
     "privmvmf": privmvmf.FIGURES,
     "hdpmf": hdpmf.FIGURES,
+    "thesis22": thesis22.FIGURES,
 }
 """By paper and item, what can be made again."""
-_SEEDS = {"privmvmf": privmvmf.REPEATS, "hdpmf": hdpmf.REPEATS}
+_SEEDS = {"privmvmf": privmvmf.REPEATS, "hdpmf": hdpmf.REPEATS, "thesis22": thesis22.REPEATS}
 """How often papers that print standard deviations repeat everything; others are made once."""
+_QUICK = {"hdpmf": 1, "thesis22": thesis22.QUICK_REPEATS}
+"""The same, where few repeats must do."""
 
 
 def reproduce(
     paper: str,
     item: str,
-    data: str | Path,
+    data: str | Path | None = None,
     *,
     effort: Effort | None = None,
     progress: Listener = nobody,
@@ -37,12 +41,17 @@ def reproduce(
 ) -> Reproduction:
     """Make a figure again with the ratings in a file, or with what a folder holds of the known sets.
 
-    Some figures show several sets; others, the first that is there. `genome` names a file of tag scores, by
-    which privmvmf describes films; without it, they have genres.
+    Some figures show several sets; others, the first that is there. thesis22 makes up most of its own. `genome`
+    names a file of tag scores, by which privmvmf describes films; without it, they have genres.
     """
     figure, start = find(paper, item), time.perf_counter()
     spent = effort or Effort(seeds=usual_seeds(paper))
-    materials = _materials(paper, figure, Path(data), None if genome is None else Path(genome))
+    place, tags = (None if file is None else Path(file) for file in (data, genome))
+    if tags is not None and paper != "privmvmf":
+        raise ConfigError(f"{paper} does not use a tag genome; only privmvmf does. Leave it out.")
+    materials = (
+        _numbers(figure, place, spent) if paper == "thesis22" else _ratings(paper, figure, place, tags)
+    )
     rows = [row for material in materials for row in figure.rows(material, spent, progress)]
     beside: dict[str, Baseline] = {} if figure.baselines is None else figure.baselines(materials[0], spent)
     first, *others = [_facts(material, spent) for material in materials]
@@ -62,30 +71,43 @@ def reproduce(
         ],
         seconds=time.perf_counter() - start,
         reading=figure.reading,
+        decimals=figure.decimals,
     )
 
 
 def usual_seeds(paper: str, *, quick: bool = False) -> int:
     """Return how often everything is done anew, unless somebody says otherwise."""
-    return 1 if quick and paper == "hdpmf" else _SEEDS.get(paper, 1)
+    usual = _SEEDS.get(paper, 1)
+    return _QUICK.get(paper, usual) if quick else usual
 
 
-def _materials(paper: str, figure: Figure, place: Path, genome: Path | None) -> Sequence[Material]:
+def _numbers(figure: Figure, place: Path | None, effort: Effort) -> Sequence[Numbers]:
+    return read_numbers(place, figure.data, quick=effort.quick)
+
+
+def _ratings(paper: str, figure: Figure, place: Path | None, genome: Path | None) -> Sequence[Material]:
+    if place is None:
+        raise ConfigError(f"{paper} needs ratings. Name a folder that holds them, or a file, with --data.")
     if paper != "privmvmf":
-        if genome is not None:
-            raise ConfigError(f"{paper} does not use a tag genome; only privmvmf does. Leave it out.")
         return Material.read_all(place, figure.data) if figure.data else [Material.read(place)]
     sided = Sided.read_sides(place, figure.data)
     return sided if genome is None else [one.with_genome(genome) for one in sided]
 
 
-def _left_out(figure: Figure, materials: Sequence[Material]) -> list[str]:
+def _left_out(figure: Figure, materials: Sequence[Material | Numbers]) -> list[str]:
     there = {material.name for material in materials}
     missing = [name for name in figure.data if name not in there]
     return [f"Not there, and left out: {', '.join(missing)}."] if missing else []
 
 
-def _facts(material: Material, effort: Effort) -> dict[str, Any]:
+def _facts(material: Material | Numbers, effort: Effort) -> dict[str, Any]:
+    if isinstance(material, Numbers):
+        return {
+            "name": material.name,
+            "people": len(material.values),
+            "buckets": material.buckets,
+            "seeds": effort.seeds,
+        }
     ratings = material.ratings
     return {
         "name": material.name,

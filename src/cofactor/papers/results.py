@@ -87,6 +87,8 @@ class Reproduction:
     """How to read the numbers."""
     more_data: Sequence[Mapping[str, Any]] = ()
     """The same about further sets of data, where there are several."""
+    decimals: int = 3
+    """With how many to print the numbers."""
 
     def as_json(self) -> dict[str, Any]:
         """Return everything with stable keys."""

@@ -12,6 +12,8 @@ from cofactor.privacy.schedule import Schedule
 
 _CLOSE = 0.995
 """Share of the budget that must be spent."""
+_ROOM = 0.95
+"""Part of a budget, at most, that may be spent beforehand."""
 _DIGITS = 4
 _MOST = 1e9
 
@@ -22,11 +24,22 @@ def calibrated(schedule: Schedule, budget: Budget) -> Schedule:
     The factor is rounded up, to four digits. Epsilon ends within 1% below the budget, except where the next
     smaller factor would already spend more, or a mechanism spends less even with its least noise.
     """
+    _check_room(schedule, budget)
     # Gaussian noise costs the same for any number of coordinates: parties that differ there share one search.
     sizes = [release.dimension for release in schedule.releases]
-    alike = all(isinstance(release.mechanism, Gaussian) for release in schedule.releases)
+    alike = all(isinstance(release.mechanism, Gaussian) or release.fixed for release in schedule.releases)
     found = _calibrated(_resized(schedule, [1] * len(sizes)) if alike else schedule, budget)
     return _resized(found, sizes)
+
+
+def _check_room(schedule: Schedule, budget: Budget) -> None:
+    """Refuse if what was released before leaves nothing: no amount of noise would do."""
+    fixed = tuple(release for release in schedule.releases if release.fixed)
+    if fixed and _epsilon(replace(schedule, releases=fixed), budget) > budget.epsilon * _ROOM:
+        raise Refused(
+            f"what was released before takes nearly all of epsilon {budget.epsilon:g}, and leaves too little "
+            "for this. Give a larger budget, or spend less beforehand."
+        )
 
 
 def _resized(schedule: Schedule, sizes: list[int]) -> Schedule:

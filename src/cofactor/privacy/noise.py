@@ -287,10 +287,11 @@ def wave(
     No number is more than exp(epsilon) times as likely for one value as for another.
     """
     answers, cells = _answers(values, choices), choices + wide + narrow - 2
-    near = answers + below(answers.size, wide, random) + below(answers.size, narrow, random)
-    anywhere = below(answers.size, cells, random)
-    limit = np.uint64(moved_weight(cells, wide, epsilon))
-    return np.where(_words(answers.size, random.new_key()) < limit, near, anywhere)
+    count, limit = answers.size, np.uint64(moved_weight(cells, wide, epsilon))
+    step = below(count, wide, random) + below(count, narrow, random)
+    moved = _words(count, random.new_key()) < limit
+    told = np.where(moved, answers.reshape(-1) + step, below(count, cells, random))
+    return told.reshape(answers.shape)
 
 
 def moved_weight(cells: int, wide: int, epsilon: float) -> int:

@@ -1,5 +1,6 @@
 """`Schedule`: everything a recipe will release, before anything is. Reads no data."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cofactor.config import plain_numbers, whole
@@ -29,6 +30,8 @@ class Release:
     """In which round it is sent first."""
     slack: float | None = None
     """What each costs of delta besides its noise: as in `Event`."""
+    fixed: bool = False
+    """Whether its noise is settled: it was made before, and calibration leaves it as it is."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -88,6 +91,28 @@ class Schedule:
         return replace(
             self,
             releases=tuple(
-                replace(release, mechanism=release.mechanism.scaled(factor)) for release in self.releases
+                release if release.fixed else replace(release, mechanism=release.mechanism.scaled(factor))
+                for release in self.releases
             ),
         )
+
+    def with_fixed(self, events: Iterable[Event]) -> "Schedule":
+        """Return the schedule with what was released before, by each party, and counts as well."""
+        before = tuple(
+            Release(
+                what=event.what,
+                mechanism=event.mechanism,
+                bound=event.bound,
+                dimension=event.dimension,
+                times=event.count,
+                rounds=1,
+                slack=event.slack,
+                fixed=True,
+            )
+            for event in events
+        )
+        return replace(self, releases=(*self.releases, *before))
+
+    def without_fixed(self) -> "Schedule":
+        """Return what is still to be released."""
+        return replace(self, releases=tuple(each for each in self.releases if not each.fixed))

@@ -16,7 +16,7 @@ from cofactor.federation.party import Party
 from cofactor.federation.summing import Decryption, Summing
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.schedule import Schedule
-from cofactor.randomness import InsecureRandom, Random, SecureRandom
+from cofactor.randomness import Random, SecureRandom
 from cofactor.recipes.opened_sums import EncryptedSum, SharedSum
 from cofactor.recipes.sums import AnySum, PlainSum
 
@@ -133,11 +133,6 @@ def _role_host(recipe: Any, name: str, facts: Facts, session: Session, seed: int
         kinds=recipe.messages,
         file=None if session.folder is None else session.folder / f"{name}.npz",
     )
-
-
-def own_random(random: Random, place: int) -> Random:
-    """Give each party a sequence of its own, so that repeatable noise does not depend on whose turn it is."""
-    return InsecureRandom(random.seed * 1000 + place) if isinstance(random, InsecureRandom) else random
 
 
 def _noise(schedule: Schedule) -> float:

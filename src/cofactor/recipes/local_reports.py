@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import fraction, plain_numbers, positive, whole
+from cofactor.config import plain_numbers, positive, whole
 from cofactor.data.grouping import Grouped
 from cofactor.errors import Refused, RunError
 from cofactor.factors.model import Factors
@@ -27,6 +27,7 @@ from cofactor.privacy.events import Bound
 from cofactor.privacy.fixed_point import rounded_by_chance
 from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Release, Schedule
+from cofactor.privacy.shuffling import shuffled_rounds
 from cofactor.randomness import Seeds
 from cofactor.recipes.device_steps import left_in, moved
 from cofactor.recipes.local_steps import release_of
@@ -223,33 +224,6 @@ def coordinates_of(
     errors = ratings.values - np.einsum("ij,ij->i", users[owners], items[ratings.index])
     mixed = np.bincount(owners, signs[rows[owners], ratings.index] * errors, len(users))
     return np.asarray(-2 * users[each, factors] * mixed)
-
-
-def shuffled(report_epsilon: float, reports: int, delta: float) -> float:
-    """Return the epsilon that so many shuffled reports would have together, at this delta.
-
-    Feldman, McMillan and Talwar 2021, Theorem 3.1, for replacing all that one device tells; where its
-    condition does not hold, that of a report. It takes a shuffler whom everybody trusts, which is not here.
-    """
-    positive(report_epsilon=report_epsilon)
-    whole(reports=reports)
-    fraction(delta=delta)
-    if report_epsilon > math.log(reports / (16 * math.log(2 / delta))):
-        return report_epsilon
-    much = math.exp(report_epsilon)
-    spread = 8 * math.sqrt(much * math.log(4 / delta) / reports) + 8 * much / reports
-    return min(report_epsilon, math.log1p((much - 1) / (much + 1) * spread))
-
-
-def shuffled_rounds(report_epsilon: float, reports: int, rounds: int, delta: float) -> float:
-    """Return the same for reports in several rounds, each shuffled by itself.
-
-    Half of delta is for the rounds, half for their composition (Kairouz, Oh and Viswanath 2015, Theorem 3.4).
-    """
-    whole(rounds=rounds)
-    one = shuffled(report_epsilon, reports, delta / (2 * rounds))
-    drift = rounds * one * math.tanh(one / 2)
-    return min(rounds * one, drift + one * math.sqrt(2 * rounds * math.log(2 / delta)))
 
 
 def budget_if_shuffled(central: Budget, *, devices: int, rounds: int) -> Budget:

@@ -1,12 +1,12 @@
 """Training of several parties: from a recipe, a federation and a budget to a run."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cofactor.config import as_table
 from cofactor.crypto.keys import Identity
@@ -30,19 +30,22 @@ from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Schedule
 from cofactor.privacy.weights import Weights
 from cofactor.progress import Listener, Progress, nobody
-from cofactor.randomness import Random, SecureRandom
+from cofactor.randomness import Random, SecureRandom, own_random
 from cofactor.recipes.hosts import (
     aggregate_of,
     host_of,
     keys_for,
     noise_beside_own,
-    own_random,
     role_hosts,
     summing_of,
 )
 from cofactor.recipes.promising import guarantee_of
+from cofactor.recipes.surveys import check_surveys, left_by, note_surveys
 from cofactor.recipes.telling import told_rounds
 from cofactor.recipes.weighing import check_weights
+
+if TYPE_CHECKING:
+    from cofactor.survey.result import Survey
 
 _SECURE = SecureRandom()
 
@@ -59,6 +62,8 @@ class Training:
     """Where everything is kept that is needed to go on after a crash."""
     newer_data: bool = False
     """Whether files may have grown since their ledgers were begun."""
+    surveys: "tuple[Survey, ...]" = ()
+    """Surveys that the recipe's settings came from: they count against the budget."""
 
 
 def train_together(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
@@ -72,6 +77,7 @@ def train_together(recipe: Recipe, federation: Federation, budget: Budget | None
         federation = federation.with_weights(budget.users, budget.items, budget=budget)
         budget = budget.public
     check_weights(recipe, federation.weights, budget)
+    check_surveys(training.surveys, federation, budget)
     if getattr(recipe, "public_items", None) is not None:
         federation = federation.with_public_items(recipe.public_items)  # type: ignore[attr-defined]
     elif hasattr(recipe, "public_items") and federation.facts.features and federation.public_items is None:
@@ -86,16 +92,17 @@ def train_together(recipe: Recipe, federation: Federation, budget: Budget | None
 def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
     created, start = datetime.now(UTC), time.perf_counter()
     facts = federation.facts
-    settled = recipe.settled(facts, budget)
+    settled = recipe.settled(facts, left_by(training.surveys, budget))
     _check_unit(settled, budget)
     _check_hidden(settled, federation, budget)
-    terms = terms_of(settled, budget, federation, training.seed)
+    surveyed = {survey.session: survey.question.name for survey in training.surveys}
+    terms = {**terms_of(settled, budget, federation, training.seed), "surveys": surveyed}
     session = begun(training.folder, terms, settled.messages)
     identities = {party.name: Identity.generate() for party in federation.parties}
     decryption, keys = keys_for(settled, facts)
     roster = {name: identity.public for name, identity in identities.items()}
     session = replace(session, summing=summing_of(settled, facts, roster, decryption))
-    schedules = {} if budget is None else _schedules(settled, federation, budget)
+    schedules = {} if budget is None else _schedules(settled, federation, budget, training.surveys)
     ledgers = {} if budget is None else _ledgers(federation, budget, schedules, session.name, training)
     coordinator = settled.coordinator(facts, training.seed)
     loudest = noise_beside_own(settled, federation, schedules)
@@ -105,7 +112,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
             party,
             facts,
             session,
-            schedule=schedules.get(party.name),
+            schedule=schedules[party.name].without_fixed() if party.name in schedules else None,
             ledger=ledgers.get(party.name),
             random=own_random(training.random, facts.place(party.name)),
             identity=identities[party.name],
@@ -142,9 +149,11 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         created=created.isoformat(timespec="seconds"),
         seconds=time.perf_counter() - start,
         events=tuple(events),
-        guarantee=guarantee_of(settled, federation, budget, all_released(ledgers, session.name)),
+        guarantee=guarantee_of(settled, federation, budget, all_released(ledgers, session.name, *surveyed)),
         homes=homes,
-        together=_together(settled, federation, budget, session, ledgers, coordinator.rounds, tuple(roles)),
+        together=_together(
+            settled, federation, budget, session, ledgers, coordinator.rounds, tuple(roles), surveyed
+        ),
     )
 
 
@@ -190,10 +199,15 @@ def _check_unit(recipe: Recipe, budget: Budget | None) -> None:
         )
 
 
-def _schedules(recipe: Recipe, federation: Federation, budget: Budget) -> dict[str, Schedule]:
+def _schedules(
+    recipe: Recipe, federation: Federation, budget: Budget, surveys: Sequence["Survey"]
+) -> dict[str, Schedule]:
     return {
         party.name: calibrated(
-            recipe.schedule(federation.facts, budget.unit, party.name), own_budget(party, budget)
+            recipe.schedule(federation.facts, budget.unit, party.name).with_fixed(
+                event for survey in surveys for event in survey.events_of(party.name)
+            ),
+            own_budget(party, budget),
         )
         for party in federation.parties
     }
@@ -218,7 +232,8 @@ def _ledgers(
             own = replace(schedules[party.name], parties=1)
             terms = needed(own, delta=terms.delta, unit=terms.unit, adjacency=terms.adjacency)
         ledger = open_ledger(party, terms, training.folder, newer_data=training.newer_data)
-        reserve(ledger, schedules[party.name], session)
+        note_surveys(ledger, training.surveys)
+        reserve(ledger, schedules[party.name].without_fixed(), session)
         ledgers[party.name] = ledger
     return {party.name: ledgers[party.name] for party in federation.parties}
 
@@ -247,6 +262,7 @@ def _together(
     ledgers: Mapping[str, Ledger],
     rounds: int,
     roles: tuple[str, ...],
+    surveyed: Mapping[str, str],
 ) -> Together:
     facts, sent = federation.facts, session.transcript.sent
     shared = {} if budget is None else recipe.promise(facts, budget).shared
@@ -254,7 +270,7 @@ def _together(
     shares = {party.name: shared if party.budget is None else {} for party in federation.parties}
     parties = {}
     for at, name in enumerate(facts.parties):
-        own = [] if name not in ledgers else released(ledgers[name], session.name)
+        own = [] if name not in ledgers else released(ledgers[name], session.name, *surveyed)
         parties[name] = PartyFacts(
             users=facts.users[at],
             items=facts.items[at],
@@ -274,6 +290,7 @@ def _together(
         traffic=sum(each.bytes for each in sent),
         transcript=session.transcript.content(),
         ledgers={name: ledger.content() for name, ledger in ledgers.items()},
+        surveys=surveyed,
     )
 
 

@@ -2,9 +2,10 @@
 
 import secrets
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ from cofactor.recipes.alone import NOTHING_LEFT, Alone
 from cofactor.recipes.pooled import Pooled
 from cofactor.recipes.together import Training, train_together
 
+if TYPE_CHECKING:
+    from cofactor.survey.result import Survey
+
 _SECURE = SecureRandom()
 
 
@@ -38,6 +42,7 @@ def train(
     failures: Failures = NO_FAILURES,
     folder: str | Path | None = None,
     newer_data: bool = False,
+    surveys: Sequence["Survey"] = (),
 ) -> Run:
     """Train a model, or the parties of a federation together, and return the run.
 
@@ -45,8 +50,11 @@ def train(
     budget parties send their models as they are: not private. With a `folder` a training that was killed goes
     on where it was; `newer_data` says that files may have grown since their ledgers were begun. `failures`
     scripts parties that do not answer. `features` are public, one row an item, for Pooled only: parties of a
-    federation bring their own.
+    federation bring their own. `surveys` are those that the recipe's settings came from: they count against
+    the budget, and noise is made for what they leave of it.
     """
+    if surveys and (budget is None or not hasattr(recipe, "participant")):
+        raise ConfigError("surveys count against a budget: give the one that all of it must keep.")
     if isinstance(recipe, Pooled):
         if budget is not None:
             raise ConfigError("Pooled has no privacy, so it takes no budget. Choose another recipe.")
@@ -67,6 +75,7 @@ def train(
         failures=failures,
         folder=None if folder is None else Path(folder),
         newer_data=newer_data,
+        surveys=tuple(surveys),
     )
     return train_together(recipe, data, budget, training)  # type: ignore[arg-type]
 

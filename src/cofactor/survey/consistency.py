@@ -1,7 +1,7 @@
 """Trees whose layers were estimated apart, made to agree: every node the sum of its children, the root 1.
 
-A tree is one row of numbers, layer after layer from the children of the root to the leaves; the root itself is
-known and left out.
+A tree is one row of numbers, layer after layer from the children of the root to the leaves; the root itself
+is known and left out.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from cofactor.survey.method import Floats
 
 
 def layer_sizes(leaves: int, branching: int) -> tuple[int, ...]:
-    """Return how many nodes each layer has below the root of a tree in which all have `branching` children."""
+    """Return how many nodes each layer below the root has, if all but leaves have `branching` children."""
     sizes = [leaves]
     while sizes[0] > branching:
         sizes.insert(0, sizes[0] // branching)

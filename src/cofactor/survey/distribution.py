@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 _NEAR_ONE = 1e-9
 """How far from 1 probabilities may add up to; then they are made to."""
-_TIE = 1e-12
+_TIE = 1e-9
 """Probabilities that are so close are the same: sums of the same numbers differ by their order."""
 
 
@@ -102,7 +102,8 @@ class Distribution:
     @property
     def deciles(self) -> Floats:
         """The values that a tenth, two tenths and so on to nine tenths lie below."""
-        return self.quantile(np.arange(1, 10) / 10)
+        found: Floats = self.quantile(np.arange(1, 10) / 10)
+        return found
 
     def quantile(self, q: Any) -> Any:
         """Return the smallest value that at least a part q of everything does not exceed.
@@ -124,7 +125,9 @@ class Distribution:
 
     def _whole_from(self, found: Floats, parts: Floats, least: Any) -> Floats:
         up = np.ceil(found - 0.5)
-        return np.maximum(np.where(self.below(up - 1) >= parts - _TIE, up - 1, up), least)
+        # One less, if rounding alone made it more.
+        found: Floats = np.maximum(np.where(self.below(up - 1) >= parts - _TIE, up - 1, up), least)
+        return found
 
     def below(self, x: Any) -> Any:
         """Return how much does not exceed x: for a number a number, for an array an array."""
@@ -144,6 +147,8 @@ class Distribution:
     def mean_below_cap(self, caps: Any) -> Any:
         """Return the mean of all values when those above a cap count as the cap: of each cap, if many."""
         cap = _numbers(caps)
+        if not np.all(np.isfinite(cap)):
+            raise ConfigError("caps must be finite numbers.")
         end = np.floor(cap) + 0.5 if self.whole else cap
         origin = _origin(self.mean, self.whole)
         shifted = np.clip(end, self.edges[0], self.edges[-1]) - origin

@@ -9,7 +9,7 @@ is public chance, and everything that happens to answers afterwards can be done 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,13 @@ class Method(Protocol):
     def buckets(self) -> int:
         """How many numbers an estimate has; 1 for a mean."""
 
-    gives: ClassVar[Gives]
-    beside: ClassVar[tuple[str, ...]]
-    """Names of the arrays that go beside the answers."""
+    @property
+    def gives(self) -> Gives:
+        """What an estimate is."""
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Names of the arrays that go beside the answers."""
 
     @property
     def mechanism(self) -> Any:

@@ -1,7 +1,7 @@
 """How far an estimate is from the truth (thesis section 3.3): numbers over equal buckets of [0, 1].
 
-Distances are those of the unit interval, whatever the number of buckets: the thesis' (3.2) adds differences up
-over buckets, here they are divided by how many there are.
+Distances are those of the unit interval, whatever the number of buckets: the thesis' (3.2) adds differences
+up over buckets, here the sum is divided by how many there are.
 """
 
 from typing import Any
@@ -34,8 +34,8 @@ def kolmogorov(truth: Any, estimate: Any) -> float:
 def range_error(truth: Any, estimate: Any, width: float) -> float:
     """Return the mean error of how much lies in a range of this width.
 
-    Where it begins is even in [0, 1 - width], as in section 3.6.3; the mean is exact, not of some ranges drawn
-    by chance. Mass is even within buckets. Estimates may have negative numbers.
+    Where it begins is even in [0, 1 - width], as in section 3.6.3; the mean is exact, not of some ranges
+    drawn by chance. Mass is even within buckets. Estimates may have negative numbers.
     """
     fraction(width=width)
     difference = _difference(truth, estimate)

@@ -1,0 +1,86 @@
+"""Differential Privacy in Distributed Settings (Li 2022), chapter 3: distributions of private numbers."""
+
+from cofactor.papers import thesis22_figures as figures
+from cofactor.papers import thesis22_findings as findings
+from cofactor.papers import thesis22_methods as methods
+from cofactor.papers.figure import Figure
+from cofactor.papers.thesis22_data import BETA, NAMES
+
+REPEATS, QUICK_REPEATS = 20, 3
+"""How often everybody is asked anew; 100 times in the thesis."""
+_NOISE = (
+    "Everybody answers anew in every repeat, with all noise; SW with EM makes its estimate of the answers that "
+    "SW with EMS has, and HH of those of HH-ADMM. Behind a number stands its standard error. A claim is "
+    "confirmed at a point if errors differ by more than three of these."
+)
+_DISTANCES = "Distances are those of the unit interval, into which all numbers are mapped."
+_DECIMALS = 5
+
+FIGURES = {
+    "figure3.2": Figure(
+        title="Distances of distributions",
+        measure="distance",
+        rows=figures.by_epsilon((methods.WASSERSTEIN, methods.KS)),
+        findings=findings.findings2,
+        data=NAMES,
+        reading=f"{_DISTANCES} {_NOISE}",
+        decimals=_DECIMALS,
+    ),
+    "figure3.3": Figure(
+        title="Errors of range queries",
+        measure="mean absolute error",
+        rows=figures.by_epsilon((methods.NARROW, methods.WIDE)),
+        findings=findings.findings3,
+        data=NAMES,
+        reading=f"Ranges 0.1 or 0.4 wide begin anywhere; the mean is over all of them. {_NOISE}",
+        decimals=_DECIMALS,
+    ),
+    "figure3.4": Figure(
+        title="Errors of mean, variance and quantiles",
+        measure="mean absolute error",
+        rows=figures.by_epsilon((methods.MEAN, methods.VARIANCE, methods.QUANTILES)),
+        findings=findings.findings4,
+        data=NAMES,
+        reading="Quantiles are 10%, 20%, ... 90%. For a variance SR and PM ask half of the people for the mean, "
+        f"and the others how far they are from it. {_NOISE}",
+        decimals=_DECIMALS,
+    ),
+    "figure3.5": Figure(
+        title=f"Shapes of waves at epsilon {figures.SHAPES_EPSILON:g}, by b",
+        measure="Wasserstein distance",
+        rows=figures.shapes,
+        findings=findings.findings5,
+        data=NAMES,
+        reading=f"A ratio is that of a trapezoid's upper side to its lower one, which is 2b. {_DISTANCES} {_NOISE}",
+        decimals=_DECIMALS,
+    ),
+    "figure3.6": Figure(
+        title="SW with EMS, by b",
+        measure="Wasserstein distance",
+        rows=figures.widths,
+        findings=findings.findings6,
+        data=NAMES,
+        reading=f"The b that epsilon settles (section 3.5.3) has a star. {_DISTANCES} {_NOISE}",
+        decimals=_DECIMALS,
+    ),
+    "figure3.7": Figure(
+        title="SW with EMS, by the number of buckets",
+        measure="Wasserstein distance",
+        rows=figures.granularities,
+        findings=findings.findings7,
+        data=NAMES,
+        reading="The thesis does not say against what it measures: here against the histogram with as many "
+        f"buckets, and against the finest, over which an estimate's buckets are spread evenly. {_NOISE}",
+        decimals=_DECIMALS,
+    ),
+    "table3.2": Figure(
+        title="Methods and what they are measured by",
+        measure="1: measured",
+        rows=figures.what_is_measured,
+        findings=findings.findings_table,
+        data=(BETA,),
+        reading="It follows from what each method's estimate is: a distribution, sums over ranges, or a mean.",
+        decimals=0,
+    ),
+}
+"""What can be made again, by its name in the thesis."""

@@ -1,0 +1,133 @@
+"""What the thesis says of its lines, held against rows whose noise is known.
+
+Repeats differ. One error counts as lower than another only if it is so by more than three standard errors of
+the difference; otherwise nothing was seen there.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cofactor.papers.dpmf_rp_findings import Panel
+from cofactor.papers.results import Row
+
+ERRORS = 3.0
+"""By how many standard errors two numbers must differ."""
+HOLDS, OPEN, FAILS = 1, 0, -1
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one place of a figure says of a claim that an error is lower than another."""
+
+    place: str
+    first: Row
+    """What is said to be lower."""
+    second: Row
+    outcome: int
+    """Whether it is, the contrary is, or nothing was seen."""
+
+    @classmethod
+    def of(cls, place: str, first: Row, second: Row, *, times: float = 1.0) -> "Point":
+        """Compare so many times the first error with the second."""
+        return cls(place, first, second, compared(first, second, times=times))
+
+    @property
+    def ratio(self) -> float:
+        """By which factor the first error exceeds the second."""
+        return _value(self.first) / _value(self.second) if _value(self.second) else math.inf
+
+    def __str__(self) -> str:
+        first, second = (
+            f"{row.line if self.first.line != self.second.line else row.column} {_value(row):.5f}"
+            for row in (self.first, self.second)
+        )
+        return f"{self.place} ({first}; {second})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """That some lines have lower errors than others."""
+
+    says: str
+    """To follow "the thesis says that"."""
+    lines: Sequence[str]
+    """Which are lower: all of them, unless `best`."""
+    than: Sequence[str]
+    """Than all of these."""
+    best: bool = False
+    """Whether it is enough that the best of `lines` is."""
+    times: float = 1.0
+    """By which factor they are lower, at least."""
+    no_higher: bool = False
+    """Whether it is enough that they are not seen to be higher."""
+    most: bool = False
+    """Whether it is said of most cases only."""
+    columns: Callable[[Sequence[str]], Sequence[str]] = lambda columns: columns
+    """Of which columns it is said."""
+
+    def found(self, panel: Panel) -> list[str]:
+        """Say whether we find it in a panel; nothing, where its lines were not measured."""
+        points = self.points(panel)
+        return [told(panel.name, self.says, points, most=self.most)] if points else []
+
+    def points(self, panel: Panel) -> list[Point]:
+        """Return what each column says."""
+        columns = list(dict.fromkeys(row.column for row in panel.rows))
+        sides = {
+            column: [
+                [row for row in panel.rows if row.column == column and row.line in lines]
+                for lines in (self.lines, self.than)
+            ]
+            for column in self.columns(columns)
+        }
+        return [self._point(column, *rows) for column, rows in sides.items() if all(rows)]
+
+    def _point(self, column: str, ours: Sequence[Row], others: Sequence[Row]) -> Point:
+        first = best_of(ours) if self.best else max(ours, key=_value)
+        found = Point.of(column, first, best_of(others), times=self.times)
+        if self.no_higher and found.outcome == OPEN and math.isfinite(standard_error(first)):
+            return Point(column, first, found.second, HOLDS)
+        return found
+
+
+def best_of(rows: Sequence[Row]) -> Row:
+    """Return the row with the lowest error."""
+    return min(rows, key=_value)
+
+
+def compared(first: Row, second: Row, *, times: float = 1.0) -> int:
+    """Say whether the first error, so many times, is lower than the second."""
+    difference = times * _value(first) - _value(second)
+    if abs(difference) <= ERRORS * math.hypot(times * standard_error(first), standard_error(second)):
+        return OPEN
+    return HOLDS if difference < 0 else FAILS
+
+
+def standard_error(row: Row) -> float:
+    """Return how well the mean is known: not at all from a single repeat."""
+    return math.inf if row.low is None or row.high is None else (row.high - row.low) / 2
+
+
+def told(name: str, says: str, points: Sequence[Point], *, most: bool = False) -> str:
+    """Say what was claimed of a panel, and whether the points confirm it."""
+    counts = Counter(point.outcome for point in points)
+    against = [point for point in points if point.outcome == FAILS]
+    parts = [f"{counts[HOLDS]} of {len(points)} points"]
+    parts += [f"within the noise at {counts[OPEN]}"] if counts[OPEN] else []
+    if against:
+        parts.append(f"the contrary at {len(against)}, most at {max(against, key=lambda one: one.ratio)}")
+    return f"{name}: the thesis says that {says}. {_verdict(counts, most=most)}: {'; '.join(parts)}."
+
+
+def _verdict(counts: Counter[int], *, most: bool) -> str:
+    """Confirm what holds at more than half of the points, and of all cases only if none is contrary."""
+    half, fails = counts.total() / 2, counts[FAILS]
+    if counts[HOLDS] > half and (most or not fails):
+        return "Confirmed"
+    return "Not confirmed" if fails and (not most or fails >= half) else "Not settled"
+
+
+def _value(row: Row) -> float:
+    return math.inf if row.ours is None else row.ours

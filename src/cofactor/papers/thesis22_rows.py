@@ -1,0 +1,74 @@
+"""From askings, done again and again, to rows of a figure."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cofactor.papers.cells import Effort
+from cofactor.papers.results import Row
+from cofactor.papers.thesis22_data import Numbers
+from cofactor.papers.thesis22_methods import Errors
+from cofactor.progress import Listener, Progress
+from cofactor.randomness import InsecureRandom, Random
+
+
+class Asks(Protocol):
+    """Something that asks people and knows how wrong the estimates are."""
+
+    @property
+    def epsilon(self) -> float:
+        """What an answer costs."""
+
+    def errors(self, numbers: Numbers, random: Random) -> Errors:
+        """Return errors by line and panel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """Where askings stand in a figure."""
+
+    name: str
+    askings: Sequence[Asks]
+
+
+def rows_of(numbers: Numbers, columns: Sequence[Column], effort: Effort, progress: Listener) -> list[Row]:
+    """Ask everything as often as effort says; panel by panel, and line by line.
+
+    Chance is that of tests, so that a figure comes out the same again. The law is that of secure chance, but
+    whoever knows the seed could take the noise off: these data are public or made up.
+    """
+    found: dict[tuple[str, str, str], list[float]] = {}
+    costs: dict[tuple[str, str], float] = {}
+    places = [(column.name, asking) for column in columns for asking in column.askings]
+    for repeat in range(1, effort.seeds + 1):
+        random = InsecureRandom(repeat)
+        for column, asking in places:
+            for line, errors in asking.errors(numbers, random).items():
+                costs[line, column] = asking.epsilon
+                for panel, error in errors.items():
+                    found.setdefault((panel, line, column), []).append(error)
+        progress(Progress("repeats", repeat, effort.seeds, numbers.name))
+    order = list(dict.fromkeys(panel for panel, _, _ in found))
+    return [
+        Row(
+            line=line,
+            panel=panel,
+            column=column,
+            epsilon_label=costs[line, column],
+            epsilon=costs[line, column],
+            delta=0.0,
+            **mean_and_error(values),
+        )
+        for (panel, line, column), values in sorted(found.items(), key=lambda each: order.index(each[0][0]))
+    ]
+
+
+def mean_and_error(values: Sequence[float]) -> dict[str, float | None]:
+    """Return the mean of repeats, and one standard error of it each way."""
+    mean = statistics.fmean(values)
+    if len(values) == 1:
+        return {"ours": mean}
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return {"ours": mean, "low": mean - error, "high": mean + error}

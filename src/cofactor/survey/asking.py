@@ -1,0 +1,237 @@
+"""`ask`: one question, one answer from each person, one estimate."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from cofactor.config import as_table
+from cofactor.errors import BudgetExceeded, ConfigError, DataError, LedgerError
+from cofactor.federation.books import all_released, begin_ledger, ledger_at, released
+from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
+from cofactor.federation.door import Door
+from cofactor.federation.drive import Session, drive
+from cofactor.federation.halves import Split
+from cofactor.federation.host import Host
+from cofactor.federation.run import PartyFacts, Together
+from cofactor.federation.transcript import Transcript
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.events import Event
+from cofactor.privacy.guarantee import Guarantee
+from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.schedule import Release, Schedule
+from cofactor.randomness import Random, SecureRandom, own_random
+from cofactor.survey.halves import Adding, Answering, Answers, Asking
+from cofactor.survey.method import Method
+from cofactor.survey.methods import usual_method
+from cofactor.survey.people import People
+from cofactor.survey.question import Question
+from cofactor.survey.result import Survey
+
+_SECURE = SecureRandom()
+
+
+def ask(
+    people: People | Sequence[People],
+    question: Question,
+    *,
+    epsilon: float | None = None,
+    method: Method | None = None,
+    budget: Budget | None = None,
+    random: Random = _SECURE,
+    failures: Failures = NO_FAILURES,
+    newer_data: bool = False,
+) -> Survey:
+    """Ask everybody once, and return what the answers tell.
+
+    Say what an answer may cost, `epsilon`, or name the `method`, which has its own. A holder with a file has
+    a ledger beside it, which is charged; where there is none yet, `budget` says what may be spent in all, by
+    default this answer and nothing more. `newer_data` says that files may have grown since.
+    """
+    holders = _checked(people)
+    chosen = _method(question, epsilon, method, sum(len(holder.values) for holder in holders))
+    created, start = datetime.now(UTC), time.perf_counter()
+    schedule = _schedule(question, chosen)
+    ledgers = _ledgers(holders, _enough(budget, chosen), schedule, newer_data=newer_data)
+    session = _session(holders)
+    halves = {}
+    for place, holder in enumerate(holders):
+        door = Door(
+            party=holder.name,
+            ledger=ledgers[holder.name],
+            random=own_random(random, place),
+            run=session.name,
+            schedule=schedule,
+        )
+        halves[holder.name] = Answering(holder, question, chosen, door)
+    adding = Adding(question, chosen, {holder.name: len(holder.values) for holder in holders})
+    _driven(adding, halves, session, ledgers, failures)
+    events = tuple(all_released(ledgers, session.name))
+    return Survey(
+        question=question,
+        method=chosen,
+        tally=adding.tally(),
+        answered=adding.answered,
+        guarantee=_guarantee(chosen, events, adding.answered),
+        together=_together(chosen, session, holders, ledgers),
+        events=events,
+        created=created.isoformat(timespec="seconds"),
+        seconds=time.perf_counter() - start,
+        outside={name: half.outside for name, half in halves.items()},
+    )
+
+
+def _checked(people: People | Sequence[People]) -> list[People]:
+    holders = [people] if isinstance(people, People) else list(people)
+    if not holders or not all(isinstance(holder, People) for holder in holders):
+        raise ConfigError("ask takes People, or a list of them.")
+    name, times = Counter(holder.name for holder in holders).most_common(1)[0]
+    if times > 1:
+        raise ConfigError(f"{times} holders are called {name!r}. Give each a name of its own.")
+    empty = next((holder.name for holder in holders if not len(holder.values)), None)
+    if empty is not None:
+        raise DataError(f"{empty}: there is nobody to ask. Leave it out.")
+    return holders
+
+
+def _method(question: Question, epsilon: float | None, method: Method | None, people: int) -> Method:
+    if (epsilon is None) == (method is None):
+        raise ConfigError("say either what an answer may cost (epsilon=1.0), or the method, with its own.")
+    chosen = method or usual_method(question, epsilon or 0.0, people)
+    if chosen.gives == "mean" and question.log:
+        raise ConfigError("the mean of logarithms is not that of the numbers: ask without log.")
+    return chosen
+
+
+def _schedule(question: Question, method: Method) -> Schedule:
+    mechanism = method.mechanism
+    release = Release(what=question.name, mechanism=mechanism, bound=mechanism.bound, dimension=1)
+    return Schedule(releases=(release,), rounds=1)
+
+
+def _budget(method: Method) -> Budget:
+    """Return the budget that an answer keeps by itself."""
+    return Budget(epsilon=method.epsilon, delta=0.0, unit="user", adjacency="replace")
+
+
+def _enough(budget: Budget | None, method: Method) -> Budget:
+    """Return with what new ledgers are begun; refuse what does not even pay for this answer."""
+    if budget is None:
+        return _budget(method)
+    if type(budget) is not Budget or budget.personal is not None:
+        raise ConfigError("budget must be a Budget that is not personal: a survey asks all alike.")
+    if not budget.allows(method.epsilon):
+        raise BudgetExceeded(
+            f"an answer costs epsilon {method.epsilon:g}, and the budget is {budget.epsilon:g} in all. "
+            "Nothing was asked."
+        )
+    return budget
+
+
+def _ledgers(
+    holders: Sequence[People], budget: Budget, schedule: Schedule, *, newer_data: bool
+) -> dict[str, Ledger]:
+    """Open all ledgers, and make sure that all of them have room before anybody answers.
+
+    Those that exist come first: a refusal leaves no new ones behind.
+    """
+    ledgers = {}
+    for holder in sorted(holders, key=lambda each: not _kept(each)):
+        ledger = _existing(holder, newer_data=newer_data)
+        if ledger is None:
+            ledger = begin_ledger(holder, budget, holder.ledger_path)
+        ledger.reserve(schedule.events())
+        ledgers[holder.name] = ledger
+    return {holder.name: ledgers[holder.name] for holder in holders}
+
+
+def _kept(holder: People) -> bool:
+    return holder.ledger_path is not None and holder.ledger_path.exists()
+
+
+def _existing(holder: People, *, newer_data: bool) -> Ledger | None:
+    """Open the ledger beside a file, whatever it is for: an answer's cost is the same for all budgets."""
+    if holder.ledger_path is None or not holder.ledger_path.exists():
+        return None
+    ledger = ledger_at(holder.ledger_path, holder, newer_data=newer_data)
+    if ledger.budget.personal is not None:
+        raise LedgerError(
+            f"{holder.ledger_path}: its budget is personal: some users were promised less than others, and a "
+            "survey asks all alike. Survey data whose ledger is not personal."
+        )
+    return ledger
+
+
+def _session(holders: Sequence[People]) -> Session:
+    name = secrets.token_hex(8)
+    transcript = Transcript.create(None, session=name, split=_split(holders))
+    return Session(name=name, kinds=(Asking, Answers), transcript=transcript)
+
+
+def _split(holders: Sequence[People]) -> Split:
+    return "on-device" if all(len(holder.values) == 1 for holder in holders) else "horizontal"
+
+
+def _driven(
+    adding: Adding,
+    halves: Mapping[str, Answering],
+    session: Session,
+    ledgers: Mapping[str, Ledger],
+    failures: Failures,
+) -> None:
+    """Ask everybody, and give up what was reserved for those who were not heard of."""
+    hosts = {
+        name: Host(half, half.door, session=session.name, kinds=session.kinds)
+        for name, half in halves.items()
+    }
+    channel = InProcess(hosts, failures=failures)
+    try:
+        drive(adding, channel, session, lambda done: None)  # noqa: ARG005
+    finally:
+        channel.close()
+        for ledger in ledgers.values():
+            ledger.give_up_reserved()
+
+
+def _guarantee(method: Method, events: Sequence[Event], people: int) -> Guarantee:
+    return Guarantee.of(
+        events,
+        _budget(method),
+        against=("the aggregator", "everyone who sees a person's answer"),
+        covers=("Every answer by itself, and whatever is made of the answers.",),
+        does_not_cover=(
+            "Who is asked, who answers, what is asked and between which numbers: public.",
+            "What holders of several people's numbers see themselves: the numbers are theirs.",
+        ),
+        shared_units=False,
+        units=people,
+    )
+
+
+def _together(
+    method: Method, session: Session, holders: Sequence[People], ledgers: Mapping[str, Ledger]
+) -> Together:
+    transcript = session.transcript
+    sent = {each.sender: each.bytes for each in transcript.sent if each.sender in ledgers}
+    parties = {
+        holder.name: PartyFacts(
+            users=len(holder.values),
+            items=0,
+            ratings=0,
+            bytes_sent=sent.get(holder.name, 0),
+            epsilon=method.epsilon if released(ledgers[holder.name], session.name) else 0.0,
+        )
+        for holder in holders
+    }
+    return Together(
+        split=_split(holders),
+        session=session.name,
+        simulated=False,
+        budget=as_table(_budget(method)),
+        parties=parties,
+        rounds=1,
+        traffic=transcript.total_bytes,
+        transcript=transcript.content(),
+        ledgers={name: ledger.content() for name, ledger in ledgers.items()},
+    )

@@ -1,0 +1,118 @@
+"""What a federation must know before it trains, and nobody may collect: asked by private surveys.
+
+How many ratings users have, to choose how many of each to use; and how ratings are spread, to centre them.
+`train(..., surveys=[...])` counts both against the run's budget.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cofactor.errors import ConfigError, DataError
+from cofactor.federation.federation import Federation
+from cofactor.privacy.budget import Budget
+from cofactor.randomness import Random, SecureRandom
+from cofactor.survey.asking import ask
+from cofactor.survey.people import activity_of, one_rating_each
+from cofactor.survey.question import Question
+from cofactor.survey.result import Survey
+
+ACTIVITY, RATING = "ratings of a user", "a rating of each user"
+"""What is asked, as ledgers name it."""
+_SECURE = SecureRandom()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChosenCap:
+    """How many ratings of each user to use, and the survey that says so."""
+
+    most_ratings: int
+    """For the recipe's setting of that name."""
+    kept: float
+    """Part of all ratings, by the survey, that is used."""
+    untouched: float
+    """Part of all users, by the survey, who have no more than that."""
+    survey: Survey
+    """For `train(..., surveys=[...])`."""
+
+    def __str__(self) -> str:
+        """Say what was chosen."""
+        return (
+            f"at most {self.most_ratings:,} ratings of each user: about {self.kept:.0%} of all ratings, and "
+            f"all of about {self.untouched:.0%} of users (a survey at epsilon {self.survey.method.epsilon:g})"
+        )
+
+
+def choose_cap(
+    federation: Federation,
+    epsilon: float,
+    *,
+    budget: Budget | None = None,
+    random: Random = _SECURE,
+    newer_data: bool = False,
+) -> ChosenCap:
+    """Ask every user how many ratings she has, privately, and choose how many to use of each.
+
+    Noise grows with the root of the cap c, and what a sum is made of with E[min(activity, c)]: the cap with
+    the most of the one for the other is chosen. `budget` is that of the whole training: see `ask`.
+    """
+    items = federation.facts.item_count
+    if items < 2:
+        raise DataError("where there is one item nobody has several ratings: there is no cap to choose.")
+    question = Question(name=ACTIVITY, low=1, high=items, whole=True, log=True)
+    survey = ask(
+        activity_of(_asked_once(federation)),
+        question,
+        epsilon=epsilon,
+        budget=budget,
+        random=random,
+        newer_data=newer_data,
+    )
+    found = survey.distribution
+    assert found is not None
+    caps = np.arange(1, items + 1)
+    used = found.mean_below_cap(caps)
+    best = int(np.argmax(used / np.sqrt(caps)))
+    return ChosenCap(
+        most_ratings=int(caps[best]),
+        kept=float(used[best] / used[-1]),
+        untouched=float(found.below(caps[best])),
+        survey=survey,
+    )
+
+
+def rating_histogram(
+    federation: Federation,
+    epsilon: float,
+    *,
+    budget: Budget | None = None,
+    random: Random = _SECURE,
+    newer_data: bool = False,
+) -> Survey:
+    """Ask every user for one of her ratings, drawn by chance, privately.
+
+    Its `mean` is where a recipe may centre ratings: `centre`. Every user counts alike in it, however many
+    ratings she has. `budget` is that of the whole training: see `ask`.
+    """
+    if federation.implicit:
+        raise DataError("the rows only tell that something happened: there are no ratings to spread.")
+    scale = federation.scale
+    steps = float(scale.low).is_integer() and float(scale.high).is_integer()
+    return ask(
+        one_rating_each(_asked_once(federation), random),
+        Question(name=RATING, low=scale.low, high=scale.high, whole=steps),
+        epsilon=epsilon,
+        budget=budget,
+        random=random,
+        newer_data=newer_data,
+    )
+
+
+def _asked_once(federation: Federation) -> Federation:
+    """Refuse a federation in which a user would be asked by several parties."""
+    if federation.kind == "vertical":
+        raise ConfigError(
+            "users of a vertical federation are at all parties, and each would ask them. Survey one party: "
+            "Federation.horizontal([party])."
+        )
+    return federation

@@ -22,7 +22,7 @@ from cofactor.survey.transforms import DenseTransform
 from cofactor.survey.waves import SquareWave
 
 MULTI_FREQ = ["multi-freq-ldpy==0.2.5", "xxhash==3.8.2"]
-PURE = ["pure-ldp==1.2.0", "xxhash==3.8.2", "statsmodels==0.14.5", "scikit-learn==1.9.1"]
+PURE = ["pure-ldp==1.2.0", "xxhash==3.8.2", "statsmodels==0.15.0", "scikit-learn==1.9.1"]
 """Both fail to hash with the newest xxhash; pure-ldp does not say that it needs the other two."""
 PEOPLE, BUCKETS, EPSILON = 1_000_000, 1024, 1.0
 SAMPLE = 1000
@@ -83,5 +83,4 @@ def _limit(name: str, own: float) -> Row:
 
 
 def _beside(name: str, own: float, peer: float, peer_name: str) -> Row:
-    what = f"{name} of {PEOPLE:,} people, {BUCKETS:,} values"
-    return faster(f"{what}: {peer_name}", ours=own, peer=peer, peer_name=peer_name)
+    return faster(f"{name}, 1e6 people, {BUCKETS:,} values", ours=own, peer=peer, peer_name=peer_name)

@@ -1,4 +1,5 @@
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -35,13 +36,14 @@ from cofactor.papers.thesis22_methods import (
     SOME_BINS,
     WASSERSTEIN,
 )
+from cofactor.papers.thesis22_rows import Repeated
 
 
 def row(
     line: str, ours: float, error: float | None = 0.01, column: str = "epsilon 1", panel: str = "p"
-) -> Row:
-    ends = {} if error is None else {"low": ours - error, "high": ours + error}
-    return Row(line=line, panel=panel, column=column, ours=ours, **ends)
+) -> Repeated:
+    low, high, repeats = (None, None, 1) if error is None else (ours - error, ours + error, 20)
+    return Repeated(line=line, panel=panel, column=column, ours=ours, low=low, high=high, repeats=repeats)
 
 
 def panel(values: Mapping[str, Sequence[float]], error: float | None = 0.01, name: str = "p") -> Panel:
@@ -62,16 +64,23 @@ def sentence(found: Sequence[str], *words: str) -> str:
     return own
 
 
-def test_errors_differ_only_beyond_three_standard_errors_of_the_difference() -> None:
-    # Two standard errors of 0.3 and 0.4 are 0.5 together: 1.5 is the line.
-    assert compared(row("a", 1.0, 0.3), row("b", 2.49, 0.4)) == OPEN
-    assert compared(row("a", 1.0, 0.3), row("b", 2.51, 0.4)) == HOLDS
-    assert compared(row("a", 2.51, 0.3), row("b", 1.0, 0.4)) == FAILS
+def test_errors_differ_only_beyond_what_chance_does() -> None:
+    # Standard errors of 0.3 and 0.4 are 0.5 together; Student's limit with 19 degrees of freedom is 3.447.
+    assert compared(row("a", 1.0, 0.3), row("b", 2.72, 0.4)) == OPEN
+    assert compared(row("a", 1.0, 0.3), row("b", 2.73, 0.4)) == HOLDS
+    assert compared(row("a", 2.73, 0.3), row("b", 1.0, 0.4)) == FAILS
+
+
+def test_few_repeats_must_differ_by_more() -> None:
+    # With one degree of freedom the limit is 235.8.
+    first, second = (replace(row("a", ours), repeats=2) for ours in (1.0, 4.3))
+    assert compared(first, second) == OPEN
+    assert compared(first, replace(second, ours=4.4)) == HOLDS
 
 
 def test_a_factor_widens_the_noise_too() -> None:
-    assert compared(row("a", 1.0, 0.1), row("b", 13.1, 0.0), times=10) == HOLDS
-    assert compared(row("a", 1.0, 0.1), row("b", 12.9, 0.0), times=10) == OPEN
+    assert compared(row("a", 1.0, 0.1), row("b", 13.5, 0.0), times=10) == HOLDS
+    assert compared(row("a", 1.0, 0.1), row("b", 13.4, 0.0), times=10) == OPEN
 
 
 @pytest.mark.parametrize("no_higher", [False, True])

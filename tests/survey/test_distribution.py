@@ -75,7 +75,7 @@ def test_everything_agrees_with_many_small_steps(seed: int, whole: bool) -> None
 
 def test_large_numbers_lose_no_digits() -> None:
     # Seconds since 1970, in days: squares have 19 digits, the variance does not.
-    edges = 1.1e9 + 86_400.0 * np.arange(8) - 0.5
+    edges = 1.1e9 + 86_400.0 * np.arange(8.0) - 0.5
     for whole in (False, True):
         of = Distribution(edges=edges, probabilities=np.full(7, 1 / 7), whole=whole)
         assert of.mean == pytest.approx(edges.mean(), abs=1e-5)

@@ -98,6 +98,15 @@ def test_the_kernel_is_right_at_the_ends_of_the_field_and_for_the_most_values() 
     assert np.array_equal(counted[some], np.sum(places * 65_536 // FIELD == answers, axis=1))
 
 
+@pytest.mark.parametrize("cells", [2, 3, 149, 65_536])
+def test_the_kernel_counts_the_first_and_the_last_place_of_a_cell_and_no_more(cells: int) -> None:
+    first, answers = hashing.first_places(cells), np.arange(cells)
+    for place, expected in ((first[:-1], 1), (first[1:] - 1, 1), (first[1:] % FIELD, 0), (first[:-1] - 1, 0)):
+        seeds = np.zeros((cells, 3), np.uint32)
+        seeds[:, 0] = place % FIELD
+        assert hashing.supports(seeds, answers, cells, 3).tolist() == [cells * expected] * 3
+
+
 def test_seeds_are_public_chance_from_the_key_alone() -> None:
     one, same = (hashing.drawn_seeds(100, InsecureRandom(3)) for _ in range(2))
     assert np.array_equal(one, same)

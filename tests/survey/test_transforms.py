@@ -146,9 +146,7 @@ def test_square_wave_costs_exactly_epsilon(epsilon: float, discrete: bool) -> No
     near = np.clip(report * each + each // 2 - wave.wide // 2, 0, wave.choices - 1)
     far = np.where(report < wave.reports // 2, wave.choices - 1, 0)
     reached = ways(wave, wave.choices, report, near), ways(wave, wave.choices, report, far)
-    likely, unlikely = (
-        found * (wave.moved / wave.wide) + staying(wave) / wave.reports for found in reached
-    )
+    likely, unlikely = (found * (wave.moved / wave.wide) + staying(wave) / wave.reports for found in reached)
     inside = (reached[0] == each) & (reached[1] == 0)
     assert np.any(inside) == (wave.wide >= each)
     assert np.allclose((likely / unlikely)[inside], math.exp(epsilon), rtol=1e-12, atol=0)
@@ -203,6 +201,14 @@ def test_what_cannot_be_undone_is_refused() -> None:
         transform_of(Wave(choices=2**22, epsilon=1.0, wide=3, narrow=2), 2)
     with pytest.raises(ConfigError, match="does not fit"):
         wave_matrix(Wave(choices=2**13, epsilon=1.0, wide=1), 2**13)
+
+
+def test_products_with_too_few_numbers_are_refused() -> None:
+    transform = SquareWave(epsilon=1.0, buckets=5, reports=9).transform
+    with pytest.raises(ConfigError, match="a transform of 5 numbers was given 4"):
+        transform.forward(np.ones(4))
+    with pytest.raises(ConfigError, match="a transform of 9 numbers was given 5"):
+        transform.backward(np.ones(5))
 
 
 def test_a_written_matrix_must_hold_distributions() -> None:

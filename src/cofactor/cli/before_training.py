@@ -55,12 +55,14 @@ def check_surveys(recipe: Any, wish: "SurveyWish", split: "Split", budget: "Budg
     if budget.personal is not None:
         raise ConfigError(f"{options} asks all users alike, and weights promise some more. Leave one out.")
     if budget.unit != "user":
-        raise ConfigError(f"{options} protects users, and this budget is for each {budget.unit}. Leave it out.")
+        raise ConfigError(
+            f"{options} protects users, and this budget is for each {budget.unit}. Leave it out."
+        )
     if sum(asked.values()) >= budget.epsilon:
         costs = " and ".join(f"{epsilon:g}" for epsilon in asked.values())
         raise BudgetExceeded(
-            f"{options} would spend epsilon {costs}, and the budget for all is {budget.epsilon:g}: nothing is "
-            "left for training. Nothing was asked. A twentieth of it is enough for many users: "
+            f"{options} would spend epsilon {costs}, and the budget for all is {budget.epsilon:g}: nothing "
+            "is left for training. Nothing was asked. A twentieth of it is enough for many users: "
             f"{OPTIONS[next(iter(asked))]} {budget.epsilon / 20:g}."
         )
 
@@ -68,7 +70,9 @@ def check_surveys(recipe: Any, wish: "SurveyWish", split: "Split", budget: "Budg
 def _check_setting(recipe: Any, option: str, setting: str, split: "Split") -> None:
     kind = type(recipe).__name__
     if split == "vertical":
-        raise ConfigError(f"{option} asks each user once, and here every user is at all parties. Leave it out.")
+        raise ConfigError(
+            f"{option} asks each user once, and here every user is at all parties. Leave it out."
+        )
     if setting not in {each.name for each in fields(recipe)}:
         able = [name for name, each in choose.classes().items() if _is_able(each, setting)]
         raise ConfigError(
@@ -104,7 +108,7 @@ def surveyed(
 
 def with_answers(recipe: Any, asked: list[Asked]) -> Any:
     """Return a recipe with the settings that were asked for."""
-    return replace(recipe, **{each.setting: each.value for each in asked})
+    return replace(recipe, **{each.setting: each.value for each in asked}) if asked else recipe
 
 
 def _cap(federation: "Federation", epsilon: float, **terms: Any) -> Asked:
@@ -122,8 +126,8 @@ def _mean(federation: "Federation", epsilon: float, **terms: Any) -> Asked:
     survey = rating_histogram(federation, epsilon, **terms)
     interval = survey.band().mean
     told = (
-        f"Used: a mean rating of {survey.mean:.4g} ({interval.low:.4g} to {interval.high:.4g}), by one rating "
-        f"of each user (a survey at epsilon {epsilon:g})."
+        f"Used: a mean rating of {survey.mean:.4g} ({interval.low:.4g} to {interval.high:.4g}), by one "
+        f"rating of each user (a survey at epsilon {epsilon:g})."
     )
     return Asked(survey=survey, setting=SETTINGS["mean"], value=survey.mean, told=told)
 

@@ -95,6 +95,7 @@ def is_federated(files: "Sequence[Path]", wish: "Wish") -> bool:
         or named not in (None, "pooled")
         or any(value is not None for value in vars(wish.budget).values())
         or any(value is not None for value in vars(wish.weights).values())
+        or any(value is not None for value in vars(wish.survey).values())
         or wish.not_private
     )
 

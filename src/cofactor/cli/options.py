@@ -115,6 +115,22 @@ Threshold = Annotated[
     float | None,
     typer.Option(help="With sampling: what is lost by whoever takes part; about the mean, if left out."),
 ]
+ChooseCap = Annotated[
+    float | None,
+    typer.Option(
+        metavar="EPSILON",
+        help="First ask all users privately how many ratings they have, for this part of the budget, and "
+        "choose from it how many of each are used. For recipes that have most_ratings.",
+    ),
+]
+SurveyMean = Annotated[
+    float | None,
+    typer.Option(
+        metavar="EPSILON",
+        help="First ask all users privately for one rating each, for this part of the budget, and centre "
+        "ratings on their mean. For recipes that have a centre.",
+    ),
+]
 Items = Annotated[Path | None, typer.Option(help="Table of items with titles, if not beside FILE.")]
 Scale = Annotated[str | None, typer.Option(metavar="LOW:HIGH", help="Rating scale, such as 1:5.")]
 Duplicates = Annotated[str, typer.Option(help="Pairs rated twice: error, last or mean.")]

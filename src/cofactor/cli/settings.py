@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cofactor.config import from_table
-from cofactor.errors import ConfigError, did_you_mean
+from cofactor.errors import ConfigError, RunError, did_you_mean
 
 if TYPE_CHECKING:
     from cofactor.data.ratings import Scale
@@ -87,6 +87,16 @@ class WeightsWish:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SurveyWish:
+    """What users are asked before training, and what each answer may cost of the budget."""
+
+    cap: float | None = field(default=None, metadata={"option": "choose-cap"})
+    """How many ratings they have, to choose how many of each are used."""
+    mean: float | None = field(default=None, metadata={"option": "survey-mean"})
+    """One rating each, to centre ratings on their mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wish:
     """All of it."""
 
@@ -94,6 +104,7 @@ class Wish:
     budget: BudgetWish = field(default_factory=BudgetWish)
     federation: FederationWish = field(default_factory=FederationWish)
     weights: WeightsWish = field(default_factory=WeightsWish)
+    survey: SurveyWish = field(default_factory=SurveyWish)
     not_private: bool = False
     seed: int = 0
     coding: Mapping[str, Any] | None = None
@@ -105,6 +116,7 @@ _TABLES: dict[str, Any] = {
     "budget": BudgetWish,
     "federation": FederationWish,
     "weights": WeightsWish,
+    "survey": SurveyWish,
 }
 _CODING = "attributes"
 """The table of a TOML file that says how user attributes are coded."""
@@ -166,11 +178,13 @@ def with_run(run: Path, wish: Wish, seed: int | None) -> Wish:
         replace(wish.federation, scale=None, drop=None),
         replace(wish.weights, users=None, items=None, otherwise=None),
     )
-    said = [option for part in (wish.recipe, *anew) for option in options_of(part)]
+    said = [option for part in (wish.recipe, wish.survey, *anew) for option in options_of(part)]
     if said or wish.not_private:
         words = ", ".join([*said, *(["--not-private"] if wish.not_private else [])])
         raise ConfigError(f"--from {run} already says how to train. Leave out {words}.")
     facts = read_facts(run)
+    if "survey" in facts:
+        raise RunError(f"{run} holds a survey, and --from takes a training. Name the folder of one.")
     together = facts.get("together") or {}
     told = facts["guarantee"].get("personal")
     return Wish(

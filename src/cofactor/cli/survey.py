@@ -2,33 +2,24 @@
 
 import shlex
 import sys
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from cofactor.cli import options
-from cofactor.cli.budget import rounded_down
 from cofactor.cli.outcome import print_next
-from cofactor.cli.parties import Reading
-from cofactor.cli.survey_methods import METHODS, chosen_method
-from cofactor.cli.survey_text import Told, as_object, print_survey
+from cofactor.cli.survey_methods import METHODS
+from cofactor.cli.survey_text import as_object, print_survey
+from cofactor.cli.survey_wish import Wish
 from cofactor.cli.text import print_json, print_line
-from cofactor.config import fraction, one_of, positive
-from cofactor.errors import BudgetExceeded, ConfigError, DataError, Refused
+from cofactor.config import positive
+from cofactor.errors import ConfigError, Refused
 
 if TYPE_CHECKING:
     from cofactor.privacy.budget import Budget
-    from cofactor.survey.people import People
-    from cofactor.survey.question import Question
     from cofactor.survey.reading import Missing
-
-_WHY_RANGE = (
-    "Between which numbers they lie is agreed on beforehand, and never read off the data: the smallest and "
-    "the largest number are somebody's"
-)
 
 
 def survey(
@@ -138,136 +129,6 @@ def survey(
         print_line(f"Drawn in {plot}.")
     print_line(f"Saved in {folder}.")
     print_next("verify", folder)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What is to be asked, of whom, and how."""
-
-    file: Path
-    column: str | None
-    activity: bool
-    rating: bool
-    range: tuple[float, float] | None
-    epsilon: float
-    method: str | None
-    buckets: int | None
-    whole: bool
-    log: bool
-    missing: "Missing | None"
-    user: str | None
-    item: str | None
-    member: str | None
-    budget: "Budget | None"
-    shuffled: float | None
-    plots: bool
-
-    def __post_init__(self) -> None:
-        """Tell of mistakes before anything is read."""
-        from cofactor.survey.reading import Missing
-
-        if self.activity and self.rating:
-            raise ConfigError("--activity and --rating are two questions. Ask one at a time.")
-        if self.activity and self.column is not None:
-            raise ConfigError(
-                "--activity asks how many ratings users have: leave out --column, or --activity."
-            )
-        if self.column is None and not self.activity and not self.rating:
-            raise ConfigError(
-                "say what is asked for: --column age, or, of a file of ratings, --activity or --rating."
-            )
-        if self.missing is not None:
-            one_of(get_args(Missing), missing=self.missing)
-        if self.missing is not None and self._of_ratings:
-            raise ConfigError("--missing is for tables with a row for each person. Leave it out.")
-        if self.item is not None and not self._of_ratings:
-            raise ConfigError("--item is for files of ratings, with --activity or --rating. Leave it out.")
-        if self.shuffled is not None:
-            fraction(shuffled=self.shuffled)
-        if self.range is None and not self.activity:
-            raise ConfigError(f"name a range: {self._example()}. {_WHY_RANGE}.")
-        if self.range is not None:
-            chosen_method(self.method, self._question(*self.range), self.epsilon, self.buckets, people=2)
-        elif self.method is not None:
-            one_of(METHODS, method=self.method)
-
-    @property
-    def _of_ratings(self) -> bool:
-        return self.activity or self.rating
-
-    def asked(self, folder: Path) -> Told:
-        """Read the numbers, and ask."""
-        from cofactor.survey.asking import ask
-
-        people, question, missing = self._from_ratings() if self._of_ratings else self._from_table()
-        chosen = chosen_method(self.method, question, self.epsilon, self.buckets, len(people.values))
-        if self.plots and chosen.gives != "distribution":
-            raise ConfigError(
-                f"{type(chosen).__name__} tells no distribution that could be drawn. Leave out --plot, or "
-                "ask with another --method, such as square-wave."
-            )
-        begun = people.ledger_path is not None and not people.ledger_path.exists()
-        try:
-            survey = ask(people, question, method=chosen, budget=self.budget)
-        except BudgetExceeded as error:
-            raise BudgetExceeded(f"{error} {self._what_is_left(people)}") from None
-        return Told(
-            survey=survey,
-            folder=folder,
-            file=self.file,
-            missing=missing,
-            begun=begun,
-            shuffled=self.shuffled,
-        )
-
-    def _from_table(self) -> "tuple[People, Question, int]":
-        from cofactor.survey.reading import read_numbers
-
-        assert self.column is not None
-        assert self.range is not None
-        question = self._question(*self.range)
-        found = read_numbers(self.file, self.column, user=self.user, member=self.member)
-        return found.people(question=question, missing=self.missing), question, found.missing
-
-    def _from_ratings(self) -> "tuple[People, Question, int]":
-        from cofactor.federation.federation import Federation
-        from cofactor.federation.party import Party
-        from cofactor.survey.people import activity_of, one_rating_each
-
-        reading = Reading(
-            user=self.user, item=self.item, rating=self.column, member=self.member, implicit=self.activity
-        )
-        party = Party.from_csv(self.file, **reading.settings())
-        if self.rating and party.ratings.implicit:
-            raise DataError(f"{self.file}: its rows only tell that something happened: there are no ratings.")
-        alone = Federation.horizontal([party])
-        people = (activity_of if self.activity else one_rating_each)(alone)
-        low, high = self.range or (1, max(2, party.ratings.item_count))
-        return people[0], self._question(low, high), 0
-
-    def _question(self, low: float, high: float) -> "Question":
-        from cofactor.survey.question import Question
-
-        name = "ratings of a user" if self.activity else self.column or "rating"
-        return Question(name=name, low=low, high=high, whole=self.whole, log=self.log)
-
-    def _example(self) -> str:
-        return "--range 1:5" if self.rating else "--range 0:120"
-
-    def _what_is_left(self, people: "People") -> str:
-        from cofactor.privacy.ledger import Ledger
-
-        path = people.ledger_path
-        ledger = None if path is None or not path.exists() else Ledger.open(path)
-        more = shlex.join(["cofactor", "budget", str(self.file), "--epsilon", "4", "--delta", "1e-6"])
-        if ledger is None:
-            return "Use a smaller --epsilon, or a larger --budget-epsilon."
-        return (
-            "All that is ever asked about a file shares one budget, which is fixed when its ledger is begun. "
-            f"Left: epsilon {rounded_down(ledger.left)} of {ledger.budget.epsilon:g}. Ask for less with "
-            "--epsilon; or, for a file that nothing was released about yet, begin with more: survey it with "
-            f"--budget-epsilon 4, or open its budget beforehand: {more} --unit user."
-        )
 
 
 def _range(text: str | None) -> tuple[float, float] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cofactor.cli import choose
 from cofactor.cli.attributes import check_attributes, tell_attributes, user_attributes
+from cofactor.cli.before_training import Asked, check_surveys, surveyed, with_answers
 from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.parties import (
     Gathering,
@@ -43,6 +44,8 @@ class Trained:
     run: "Run"
     by_group: "ErrorsByGroup | None" = None
     """Errors by how much privacy users ask for: shown, and in no folder."""
+    asked: tuple[Asked, ...] = ()
+    """Surveys that came before, for the sake of settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +99,7 @@ class Task:
         recipe = choose.chosen_recipe(self.wish.recipe, split, self.wish.budget.unit, count)
         budget = choose.checked_budget(self.wish, recipe)
         budget, stated = self._weighed(budget, recipe)
+        check_surveys(recipe, self.wish.survey, split, budget)
         failures = checked_failures(asked, split, self.files, recipe)
         check_attributes(recipe, self.user_attributes, self.wish.coding)
         unfinished = Unfinished(self.folder)
@@ -124,12 +128,15 @@ class Task:
         if budget is not None:
             budget = choose.with_delta(budget, recipe, train_part.facts, self.wish.budget)
         with unfinished.kept(resume=resume) as folder, interrupted_between_steps(self.progress) as progress:
-            run = self._trained(recipe, train_part, budget, failures, folder, progress)
+            answers = self._surveyed(train_part, budget, unfinished)
+            recipe = with_answers(recipe, answers)
+            run = self._trained(recipe, train_part, budget, failures, folder, progress, answers)
         run = run.with_titles({} if table is None else table.titles())
         run.save(self.folder, overwrite=self.force)
         unfinished.remove()
         run = self._measured(run, train_part, test_part, None)
-        return Trained(run=run, by_group=measured_by_group(run, train_part, test_part, stated))
+        by_group = measured_by_group(run, train_part, test_part, stated)
+        return Trained(run=run, by_group=by_group, asked=tuple(answers))
 
     def _weighed(self, budget: "Budget | None", recipe: Any) -> "tuple[Budget | None, Stated | None]":
         """Let the budget be personal where weights are named."""
@@ -166,6 +173,16 @@ class Task:
             tell_public(found, ids)
         return found
 
+    def _surveyed(
+        self, federation: "Federation", budget: "Budget | None", unfinished: Unfinished
+    ) -> list[Asked]:
+        """Ask users what settings need, unless it was asked before the training was stopped."""
+        try:
+            place = unfinished.surveys
+            return surveyed(self.wish.survey, federation, budget, place, newer_data=self.newer_data)
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"{error} {_what_is_left(federation, budget)}") from None
+
     def _trained(
         self,
         recipe: Any,
@@ -174,6 +191,7 @@ class Task:
         failures: "Failures",
         folder: Path,
         progress: Any,
+        answers: list[Asked],
     ) -> "Run":
         from cofactor.evaluate.joining import pooled_features
         from cofactor.recipes.pooled import Pooled
@@ -190,6 +208,7 @@ class Task:
                 failures=failures,
                 folder=folder,
                 newer_data=self.newer_data,
+                surveys=[each.survey for each in answers],
             )
         except BudgetExceeded as error:
             raise BudgetExceeded(f"{error} {_what_is_left(federation, budget)}") from None

@@ -22,6 +22,7 @@ from cofactor.cli.settings import (
     BudgetWish,
     FederationWish,
     RecipeWish,
+    SurveyWish,
     WeightsWish,
     Wish,
     number_or_word,
@@ -101,9 +102,11 @@ def train(
     other_weights: options.OtherWeights = None,
     personal: options.Personal = None,
     threshold: options.Threshold = None,
+    choose_cap: options.ChooseCap = None,
+    survey_mean: options.SurveyMean = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="TOML file with tables recipe, budget, federation, weights and attributes."),
+        typer.Option(help="TOML file with tables recipe, budget, federation, weights, survey, attributes."),
     ] = None,
     from_run: Annotated[
         Path | None,
@@ -159,6 +162,7 @@ def train(
             threshold=threshold,
             otherwise=None if other_weights is None else number_or_word(other_weights),
         ),
+        survey=SurveyWish(cap=choose_cap, mean=survey_mean),
         not_private=not_private,
         seed=seed or 0,
     )
@@ -201,7 +205,11 @@ def _tell(done: Trained, task: Task, *, as_json: bool) -> None:
     run, folder = done.run, task.folder
     facts = run.facts()
     if as_json:
-        print_json(as_object(facts, folder) | {"groups": groups_as_object(done.by_group)})
+        beside = {
+            "groups": groups_as_object(done.by_group),
+            "surveys": [each.as_object() for each in done.asked],
+        }
+        print_json(as_object(facts, folder) | beside)
         return
     together = facts["together"]
     made = facts["recipe"]["kind"] if together else run.model
@@ -209,6 +217,8 @@ def _tell(done: Trained, task: Task, *, as_json: bool) -> None:
     if together and together["rounds"]:
         print_line(f"{together['rounds']:,} rounds, {traffic_of(together)}")
         _tell_lost(run, task.wish.federation.drop)
+    for each in done.asked:
+        print_line(each.told)
     print_comparison(facts["scores"])
     print_groups(done.by_group)
     print_guarantee(facts["guarantee"], together)

@@ -25,9 +25,14 @@ class Unfinished:
         return self.run.with_name(self.run.name + SUFFIX)
 
     @property
+    def surveys(self) -> Path:
+        """Where surveys lie that were asked before the training."""
+        return self.folder / "surveys"
+
+    @property
     def exists(self) -> bool:
         """Whether there is a training to go on with."""
-        return (self.folder / "session.json").exists()
+        return (self.folder / "session.json").exists() or self.surveys.exists()
 
     def check(self, *, resume: bool, force: bool) -> None:
         """Refuse to lose a training that was not finished, or to go on with one that is not there."""
@@ -56,8 +61,12 @@ class Unfinished:
             yield self.folder
         except BaseException as error:
             refused = resume and isinstance(error, CofactorError)
-            if any(self.folder.glob("*.npz")) and not refused:
+            trained = any(self.folder.glob("*.npz"))
+            if trained and not refused:
                 print(f"What was done is kept. Go on with: {resuming(self.run)}", file=sys.stderr)
+            elif self.surveys.exists() and not trained:
+                self._keep_surveys()
+                print(f"Surveys need not be asked again. Go on with: {resuming(self.run)}", file=sys.stderr)
             elif not resume:
                 self.remove()
                 if made_runs:
@@ -72,6 +81,15 @@ class Unfinished:
         if self._is_ours:
             with alone_in(self.folder):
                 shutil.rmtree(self.folder)
+
+    def _keep_surveys(self) -> None:
+        """Forget a training that released nothing: it may go on with other settings."""
+        from cofactor.federation.session import alone_in
+
+        with alone_in(self.folder):
+            for path in self.folder.iterdir():
+                if path.is_file() and path.name != "session.lock":
+                    path.unlink()
 
     @property
     def _is_ours(self) -> bool:

@@ -41,8 +41,8 @@ def reproduce(
 ) -> Reproduction:
     """Make a figure again with the ratings in a file, or with what a folder holds of the known sets.
 
-    Some figures show several sets; others, the first that is there. thesis22 makes up most of its own. `genome`
-    names a file of tag scores, by which privmvmf describes films; without it, they have genres.
+    Some figures show several sets; others, the first that is there. thesis22 makes up data of its own.
+    `genome` names a file of tag scores, by which privmvmf describes films; without it, they have genres.
     """
     figure, start = find(paper, item), time.perf_counter()
     spent = effort or Effort(seeds=usual_seeds(paper))

@@ -4,14 +4,14 @@ from cofactor.papers import thesis22_figures as figures
 from cofactor.papers import thesis22_findings as findings
 from cofactor.papers import thesis22_methods as methods
 from cofactor.papers.figure import Figure
-from cofactor.papers.thesis22_data import BETA, NAMES
+from cofactor.papers.thesis22_data import BETA, INCOME, NAMES
 
 REPEATS, QUICK_REPEATS = 20, 3
 """How often everybody is asked anew; 100 times in the thesis."""
 _NOISE = (
-    "Everybody answers anew in every repeat, with all noise; SW with EM makes its estimate of the answers that "
-    "SW with EMS has, and HH of those of HH-ADMM. Behind a number stands its standard error. A claim is "
-    "confirmed at a point if errors differ by more than three of these."
+    "Everybody answers anew in every repeat. SW with EM and SW with EMS make their estimates of the same "
+    "answers, and so do HH and HH-ADMM. Behind a number stands its standard error; a claim holds at a point "
+    "if errors differ by more than chance would make them in 0.3% of cases (Student's test)."
 )
 _DISTANCES = "Distances are those of the unit interval, into which all numbers are mapped."
 _DECIMALS = 5
@@ -41,8 +41,8 @@ FIGURES = {
         rows=figures.by_epsilon((methods.MEAN, methods.VARIANCE, methods.QUANTILES)),
         findings=findings.findings4,
         data=NAMES,
-        reading="Quantiles are 10%, 20%, ... 90%. For a variance SR and PM ask half of the people for the mean, "
-        f"and the others how far they are from it. {_NOISE}",
+        reading="Quantiles are 10%, 20%, ... 90%. For a variance SR and PM ask half of the people for the "
+        f"mean, and the others how far they are from it. {_NOISE}",
         decimals=_DECIMALS,
     ),
     "figure3.5": Figure(
@@ -50,8 +50,9 @@ FIGURES = {
         measure="Wasserstein distance",
         rows=figures.shapes,
         findings=findings.findings5,
-        data=NAMES,
-        reading=f"A ratio is that of a trapezoid's upper side to its lower one, which is 2b. {_DISTANCES} {_NOISE}",
+        data=(BETA, INCOME),
+        reading="A ratio is that of a trapezoid's upper side to its lower one, which is 2 b long. "
+        f"{_DISTANCES} {_NOISE}",
         decimals=_DECIMALS,
     ),
     "figure3.6": Figure(
@@ -79,7 +80,7 @@ FIGURES = {
         rows=figures.what_is_measured,
         findings=findings.findings_table,
         data=(BETA,),
-        reading="It follows from what each method's estimate is: a distribution, sums over ranges, or a mean.",
+        reading="It follows from what a method's estimate is: a distribution, sums over ranges, or a mean.",
         decimals=0,
     ),
 }

@@ -1,7 +1,7 @@
 """What the thesis says of its lines, held against rows whose noise is known.
 
-Repeats differ. One error counts as lower than another only if it is so by more than three standard errors of
-the difference; otherwise nothing was seen there.
+Repeats differ. One error counts as lower than another only if it is so by more than chance would make it in
+0.3% of cases; otherwise nothing was seen there.
 """
 
 import math
@@ -9,11 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from scipy.special import stdtrit
+
 from cofactor.papers.dpmf_rp_findings import Panel
 from cofactor.papers.results import Row
+from cofactor.papers.thesis22_rows import Repeated
 
-ERRORS = 3.0
-"""By how many standard errors two numbers must differ."""
+_CHANCE = 0.0027
+"""How likely it may be that equal errors are taken for different ones: three standard deviations."""
 HOLDS, OPEN, FAILS = 1, 0, -1
 
 
@@ -87,7 +90,7 @@ class Claim:
     def _point(self, column: str, ours: Sequence[Row], others: Sequence[Row]) -> Point:
         first = best_of(ours) if self.best else max(ours, key=_value)
         found = Point.of(column, first, best_of(others), times=self.times)
-        if self.no_higher and found.outcome == OPEN and math.isfinite(standard_error(first)):
+        if self.no_higher and found.outcome == OPEN and _repeats(first) > 1:
             return Point(column, first, found.second, HOLDS)
         return found
 
@@ -99,14 +102,21 @@ def best_of(rows: Sequence[Row]) -> Row:
 
 def compared(first: Row, second: Row, *, times: float = 1.0) -> int:
     """Say whether the first error, so many times, is lower than the second."""
-    difference = times * _value(first) - _value(second)
-    if abs(difference) <= ERRORS * math.hypot(times * standard_error(first), standard_error(second)):
+    repeats = min(_repeats(first), _repeats(second))
+    if repeats < 2:
         return OPEN
-    return HOLDS if difference < 0 else FAILS
+    difference = times * _value(first) - _value(second)
+    error = math.hypot(times * _standard_error(first), _standard_error(second))
+    # Fewer degrees of freedom than Welch would count: rather nothing is seen than too much.
+    limit = error * float(stdtrit(repeats - 1, 1 - _CHANCE / 2))
+    return OPEN if abs(difference) <= limit else HOLDS if difference < 0 else FAILS
 
 
-def standard_error(row: Row) -> float:
-    """Return how well the mean is known: not at all from a single repeat."""
+def _repeats(row: Row) -> int:
+    return row.repeats if isinstance(row, Repeated) else 1
+
+
+def _standard_error(row: Row) -> float:
     return math.inf if row.low is None or row.high is None else (row.high - row.low) / 2
 
 

@@ -27,8 +27,8 @@ _INCOMES = 2**19
 """Those at or above are left out, as in the thesis."""
 _MEDIAN, _SPREAD = 32_000.0, 1.0
 """Of incomes before they are rounded: lognormal."""
-_ROUNDED = {10_000: 0.1, 5_000: 0.2, 1_000: 0.4, 500: 0.05, 100: 0.15, 1: 0.1}
-"""To what people round their incomes, and which part of them."""
+_ROUNDED = {1_000: 0.5, 500: 0.15, 100: 0.2, 1: 0.15}
+"""To how many dollars people round their incomes, and which part of them does. The parts are ours."""
 _FARES = 60.0
 """Dollars; fares below 0 or from here on, about 1% of all, are left out."""
 _FEW = 100_000
@@ -55,10 +55,12 @@ class Numbers:
 
 
 def read_numbers(place: Path | None, names: Sequence[str], *, quick: bool = False) -> list[Numbers]:
-    """Return those sets that are made here, and those that a folder holds: its file of trips, or that file."""
+    """Return the sets that are made here, and those of the file of trips, where a folder holds it."""
     file = None if place is None else _trips(place)
     made = [_MADE[name]() for name in names if name in _MADE]
     read = [] if file is None else [_READ[name](file) for name in names if name in _READ]
+    if empty := [one.name for one in read if not len(one.values)]:
+        raise DataError(f"{file} holds nobody's number for {', '.join(empty)}. Fetch it again.")
     found = sorted([*made, *read], key=lambda one: names.index(one.name))
     return [one.fewer() for one in found] if quick else found
 
@@ -103,8 +105,8 @@ def _trips(place: Path) -> Path | None:
 
 def _array(file: Path, name: str) -> Floats:
     try:
-        with np.load(file, allow_pickle=False) as stored:
-            found = np.asarray(stored[name], np.float64)
+        with zipfile.ZipFile(file), np.load(file, allow_pickle=False) as stored:
+            found = np.asarray(stored[name], np.float64).ravel()
     except (KeyError, ValueError, OSError, zipfile.BadZipFile):
         raise DataError(f"{file} does not hold an array of numbers {name}. Fetch it again.") from None
     return found[np.isfinite(found)]

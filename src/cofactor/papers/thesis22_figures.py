@@ -28,6 +28,7 @@ SHAPES = {
 }
 """Waves, by the length of their upper side over that of the lower one."""
 SHAPES_EPSILON = 1.0
+SHAPES_WIDTHS, FEW_SHAPES_WIDTHS = (0.05, 0.15, 0.25, 0.38), (0.05, 0.25)
 WIDTHS, FEW_WIDTHS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.38), (0.01, 0.1, 0.25, 0.38)
 """Half widths b that are tried."""
 WIDTHS_EPSILONS = (0.5, 1.0, 2.0)
@@ -65,9 +66,14 @@ def shapes(numbers: Numbers, effort: Effort, progress: Listener) -> list[Row]:
             name=f"{width:g}",
             askings=[_wave(line, ratio, width, numbers.buckets) for line, ratio in SHAPES.items()],
         )
-        for width in effort.shown(WIDTHS, FEW_WIDTHS)
+        for width in effort.shown(SHAPES_WIDTHS, FEW_SHAPES_WIDTHS)
     ]
-    return _wasserstein(rows_of(numbers, columns, effort, progress), numbers.name)
+    found = rows_of(numbers, columns, effort, progress)
+    return [
+        replace(row, panel=panel_of(numbers.name, row.panel))
+        for row in found
+        if row.panel == methods.WASSERSTEIN
+    ]
 
 
 def widths(numbers: Numbers, effort: Effort, progress: Listener) -> list[Row]:
@@ -191,7 +197,3 @@ def _wave(line: str, ratio: float, width: float, buckets: int) -> Answers:
     return Answers(
         estimators={line: GeneralWave(epsilon=SHAPES_EPSILON, buckets=buckets, half_width=width, ratio=ratio)}
     )
-
-
-def _wasserstein(rows: Sequence[Row], name: str) -> list[Row]:
-    return [replace(row, panel=panel_of(name, row.panel)) for row in rows if row.panel == methods.WASSERSTEIN]

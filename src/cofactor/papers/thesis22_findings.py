@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cofactor.papers.dpmf_rp_findings import panels
 from cofactor.papers.results import Row
-from cofactor.papers.thesis22_claims import Claim, Point, best_of, compared, told
+from cofactor.papers.thesis22_claims import Claim, Point, best_of, told
 from cofactor.papers.thesis22_data import BETA
 from cofactor.papers.thesis22_figures import EPSILONS, SHAPES, STAR, epsilon_column, panel_of
 from cofactor.papers.thesis22_methods import EMS, WASSERSTEIN

@@ -14,6 +14,14 @@ from cofactor.progress import Listener, Progress
 from cofactor.randomness import InsecureRandom, Random
 
 
+@dataclass(frozen=True, kw_only=True)
+class Repeated(Row):
+    """A mean of repeats, and one standard error of it each way."""
+
+    repeats: int
+    """How many: one standard error tells the less, the fewer there are."""
+
+
 class Asks(Protocol):
     """Something that asks people and knows how wrong the estimates are."""
 
@@ -52,23 +60,23 @@ def rows_of(numbers: Numbers, columns: Sequence[Column], effort: Effort, progres
         progress(Progress("repeats", repeat, effort.seeds, numbers.name))
     order = list(dict.fromkeys(panel for panel, _, _ in found))
     return [
-        Row(
-            line=line,
-            panel=panel,
-            column=column,
-            epsilon_label=costs[line, column],
-            epsilon=costs[line, column],
-            delta=0.0,
-            **mean_and_error(values),
-        )
+        _row(panel, line, column, costs[line, column], values)
         for (panel, line, column), values in sorted(found.items(), key=lambda each: order.index(each[0][0]))
     ]
 
 
-def mean_and_error(values: Sequence[float]) -> dict[str, float | None]:
-    """Return the mean of repeats, and one standard error of it each way."""
-    mean = statistics.fmean(values)
-    if len(values) == 1:
-        return {"ours": mean}
-    error = statistics.stdev(values) / math.sqrt(len(values))
-    return {"ours": mean, "low": mean - error, "high": mean + error}
+def _row(panel: str, line: str, column: str, epsilon: float, values: Sequence[float]) -> Repeated:
+    mean, several = statistics.fmean(values), len(values) > 1
+    error = statistics.stdev(values) / math.sqrt(len(values)) if several else 0.0
+    return Repeated(
+        line=line,
+        panel=panel,
+        column=column,
+        ours=mean,
+        low=mean - error if several else None,
+        high=mean + error if several else None,
+        epsilon_label=epsilon,
+        epsilon=epsilon,
+        delta=0.0,
+        repeats=len(values),
+    )

@@ -155,7 +155,7 @@ FIGURE_4 = (
         SPIKY,
         QUANTILES,
         Claim(
-            says="large bins are worse than other methods on incomes, by one or two orders of magnitude, even "
+            says="large bins are worse than other methods on incomes by one or two orders of magnitude, even "
             "where epsilon is small",
             lines=(EMS, EM, ADMM),
             than=(FEW_BINS,),

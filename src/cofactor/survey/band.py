@@ -117,11 +117,10 @@ def smooth(x: Any) -> None:
 
 @inlined
 def log_likelihood(counts: Any, likely: Any) -> Any:
-    """Return the logarithm of the probability of counts; what was never counted may have none."""
+    """Return the logarithm of the probability of counts; every report must be possible."""
     total = 0.0
     for at in range(len(counts)):
-        if counts[at] > 0:
-            total += counts[at] * np.log(likely[at])
+        total += counts[at] * np.log(likely[at])
     return total
 
 

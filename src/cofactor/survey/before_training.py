@@ -6,8 +6,6 @@ How many ratings users have, to choose how many of each to use; and how ratings 
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from cofactor.errors import ConfigError, DataError
 from cofactor.federation.federation import Federation
 from cofactor.privacy.budget import Budget
@@ -19,6 +17,8 @@ from cofactor.survey.result import Survey
 
 ACTIVITY, RATING = "ratings of a user", "a rating of each user"
 """What is asked, as ledgers name it."""
+_UNTOUCHED = 0.75
+"""Part of all users who have no more ratings than the cap."""
 _SECURE = SecureRandom()
 
 
@@ -28,18 +28,19 @@ class ChosenCap:
 
     most_ratings: int
     """For the recipe's setting of that name."""
+    between: tuple[int, int]
+    """Where it would lie for nine of ten such surveys, noise and people drawn again."""
     kept: float
     """Part of all ratings, by the survey, that is used."""
-    untouched: float
-    """Part of all users, by the survey, who have no more than that."""
     survey: Survey
     """For `train(..., surveys=[...])`."""
 
     def __str__(self) -> str:
         """Say what was chosen."""
         return (
-            f"at most {self.most_ratings:,} ratings of each user: about {self.kept:.0%} of all ratings, and "
-            f"all of about {self.untouched:.0%} of users (a survey at epsilon {self.survey.method.epsilon:g})"
+            f"at most {self.most_ratings:,} ratings of each user ({self.between[0]:,} to "
+            f"{self.between[1]:,}), which keeps about {self.kept:.0%} of all: a survey at epsilon "
+            f"{self.survey.method.epsilon:g}"
         )
 
 
@@ -53,8 +54,10 @@ def choose_cap(
 ) -> ChosenCap:
     """Ask every user how many ratings she has, privately, and choose how many to use of each.
 
-    Noise grows with the root of the cap c, and what a sum is made of with E[min(activity, c)]: the cap with
-    the most of the one for the other is chosen. `budget` is that of the whole training: see `ask`.
+    It is as many as three users of four have at most. Noise grows with the root of the cap c, and what a sum
+    is made of with E[min(activity, c)]; on four real sets of ratings the most of the one for the other is had
+    where 61% to 82% of users have no more than c, and three quarters reach 98% of it. A quantile is also what
+    a few noisy answers tell best. `budget` is that of the whole training: see `ask`.
     """
     items = federation.facts.item_count
     if items < 2:
@@ -70,13 +73,11 @@ def choose_cap(
     )
     found = survey.distribution
     assert found is not None
-    caps = np.arange(1, items + 1)
-    used = found.mean_below_cap(caps)
-    best = int(np.argmax(used / np.sqrt(caps)))
+    cap, range = found.quantile(_UNTOUCHED), survey.band(0.9).quantile(_UNTOUCHED)
     return ChosenCap(
-        most_ratings=int(caps[best]),
-        kept=float(used[best] / used[-1]),
-        untouched=float(found.below(caps[best])),
+        most_ratings=int(cap),
+        between=(int(range.low), int(range.high)),
+        kept=float(found.mean_below_cap(cap) / found.mean),
         survey=survey,
     )
 

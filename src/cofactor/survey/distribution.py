@@ -120,14 +120,14 @@ class Distribution:
         inside = np.clip((parts - before) / (after - before), 0.0, 1.0)
         found = self.edges[last - 1] + inside * self.widths[last - 1]
         if self.whole:
-            found = self._whole_from(found, parts, _nearest(self.edges[beginning - 1]))
+            found = self._whole_from(found, parts, _nearest(self.edges[beginning - 1] + _TIE))
         return found if parts.ndim else float(found)
 
     def _whole_from(self, found: Floats, parts: Floats, least: Any) -> Floats:
         up = np.ceil(found - 0.5)
         # One less, if rounding alone made it more.
-        found: Floats = np.maximum(np.where(self.below(up - 1) >= parts - _TIE, up - 1, up), least)
-        return found
+        enough = self.below(up - 1) >= parts - _TIE
+        return np.asarray(np.maximum(np.where(enough, up - 1, up), least))
 
     def below(self, x: Any) -> Any:
         """Return how much does not exceed x: for a number a number, for an array an array."""

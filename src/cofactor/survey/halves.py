@@ -28,12 +28,18 @@ class Asking(Message):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers(Message):
-    """What people answer, an entry for each of them; beside the answers, public chance."""
+    """What people answer, an entry for each of them; beside the answers, public chance.
+
+    What a method has no use for is empty.
+    """
 
     answers: NDArray[np.int64]
-    layers: NDArray[Any] | None = None
-    rows: NDArray[Any] | None = None
-    seeds: NDArray[Any] | None = None
+    layers: NDArray[Any]
+    rows: NDArray[Any]
+    seeds: NDArray[Any]
+
+
+BESIDE = ("layers", "rows", "seeds")
 
 
 class Answering:
@@ -51,7 +57,7 @@ class Answering:
             raise RunError(f"{self.door.party}: agreed to answer about {self._question.name}, and no other.")
         asked = self._method.asked(self._positions, self.door.random)
         answers: Any = self.door.release(self._method.mechanism, asked.bounded, what=self._question.name)
-        beside = {name: self.door.public(values) for name, values in asked.beside.items()}
+        beside = {name: self.door.public(asked.beside.get(name, np.empty(0, np.uint8))) for name in BESIDE}
         return Answers(answers=answers, **beside)
 
     def finish(self, message: Message) -> Any:  # noqa: ARG002 (there is no model)
@@ -98,12 +104,13 @@ class Adding:
             self.answered += self._people[party]
 
     def _counted(self, reply: Message, people: int) -> NDArray[np.int64]:
-        arrays = reply.arrays
-        if set(arrays) != {"answers", *self._method.beside}:
-            raise RunError("the arrays of the answer are not those of the method.")
-        if any(len(array) != people for array in arrays.values()):
+        if not isinstance(reply, Answers):
+            raise RunError(f"{type(reply).__name__} is no answer.")
+        needed = ("answers", *self._method.beside)
+        told = {name: array for name, array in reply.arrays.items() if name in needed}
+        if any(array.ndim == 0 or len(array) != people for array in told.values()):
             raise RunError(f"there are not {people:,} answers.")
-        return self._method.tally(**arrays)
+        return self._method.tally(**told)
 
     def tally(self) -> NDArray[np.int64]:
         """Return all answers, added up; there must be some."""

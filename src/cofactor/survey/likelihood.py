@@ -61,6 +61,8 @@ def checked_counts(counts: ArrayLike, reports: int) -> Integers:
     found = np.asarray(counts)
     if found.shape != (reports,) or found.dtype.kind not in "iu" or np.any(found < 0):
         raise RunError(f"a tally must be {reports:,} whole numbers, 0 or more.")
+    if found.astype(np.float64).sum() >= 2**53:
+        raise RunError("a tally of 2^53 answers or more cannot be: it was not added up right.")
     if not found.any():
         raise DataError("nobody answered: there is nothing to estimate from. Ask at least one person.")
     return found.astype(np.int64)

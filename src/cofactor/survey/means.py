@@ -131,7 +131,8 @@ class PiecewiseMean:
     def resampled(self, tally: Integers, chance: np.random.Generator) -> Integers:
         """Draw another sum, from the normal law with the variance of reports; squares stay as they are."""
         total, squares, answered = self._read(tally)
-        deviation, most = math.sqrt(squares - total**2 / answered), math.isqrt(squares * answered)
+        deviation = math.sqrt((squares * answered - total**2) / answered)
+        most = math.isqrt(squares * answered)
         drawn = min(max(round(chance.normal(total, deviation)), -most), most)
         return np.array([drawn, squares, answered], np.int64)
 

@@ -24,7 +24,6 @@ from cofactor.federation.run import (
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.shuffling import shuffled
 from cofactor.survey.bootstrap import Band, band
 from cofactor.survey.distribution import Distribution
 from cofactor.survey.method import Floats, Integers, Method
@@ -118,6 +117,8 @@ class Survey:
 
         Nobody does here: the guarantee, and the ledgers, have the answer's own epsilon.
         """
+        from cofactor.privacy.shuffling import shuffled  # it takes a second to load
+
         return shuffled(self.method.epsilon, self.answered, delta)
 
     def events_of(self, party: str) -> list[Event]:

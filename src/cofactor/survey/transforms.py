@@ -100,11 +100,11 @@ class BandTransform:
 
     def forward(self, probabilities: Floats) -> Floats:
         """Return how likely each report is: M x."""
-        return product(self.rows, np.asarray(probabilities, np.float64))
+        return product(self.rows, _row_of(probabilities, self.buckets))
 
     def backward(self, weights: Floats) -> Floats:
         """Return for each bucket the mean weight of its reports: M^T r."""
-        return product(self.columns, np.asarray(weights, np.float64))
+        return product(self.columns, _row_of(weights, self.reports))
 
     def matrix(self) -> Floats:
         """Return M, one row for each report."""
@@ -180,6 +180,14 @@ def _sums_below(limit: Integers, sizes: tuple[int, ...]) -> Integers:
         rising = math.prod((left + k for k in range(1, len(sizes))), start=left)
         total += (-1) ** sum(taken) * (rising // math.factorial(len(sizes)))
     return total
+
+
+def _row_of(values: Floats, length: int) -> Floats:
+    """Return values as a kernel reads them, which does not look where they end."""
+    found = np.ascontiguousarray(values, np.float64)
+    if found.shape != (length,):
+        raise ConfigError(f"a transform of {length:,} numbers was given {found.size:,}.")
+    return found
 
 
 def _cells_each(wave: Wave, buckets: int) -> tuple[int, int]:

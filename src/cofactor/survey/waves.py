@@ -1,18 +1,21 @@
-"""Waves: people tell a number near their own, and the aggregator undoes the blur (Li et al. 2020).
+"""Waves: people tell a number near their own, and the aggregator undoes the blur.
 
-Values are cells of a fine grid and reports are whole numbers, so that no report has low bits in which the
-value could be read. The aggregator finds the distribution that most likely led to the reports.
+After Li et al. 2020, "Estimating numerical distributions under local differential privacy"; sections are
+those of Zitao Li's thesis, 2022. Values are cells of a fine grid and reports are whole numbers, so that no report
+has low bits in which the value could be read. The aggregator finds the distribution that most likely led to
+the reports.
 """
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cofactor.config import not_negative, positive, whole
-from cofactor.errors import ConfigError
+from cofactor.config import not_negative, plain_numbers, positive, whole
+from cofactor.errors import ConfigError, RunError
 from cofactor.privacy.answers import Wave
 from cofactor.privacy.bounding import categories
 from cofactor.randomness import Random
@@ -36,19 +39,20 @@ OTHER_CELLS = 2**19
 
 
 def half_width(epsilon: float) -> float:
-    """Return b, from the middle of a square wave to its ends, that tells most about any values.
+    """Return b, from the middle of a square wave to its ends, that tells most about any values (3.5.3).
 
     b = (epsilon e^epsilon - e^epsilon + 1) / (2 e^epsilon (e^epsilon - 1 - epsilon)): from 1/2 down to 0 as
     epsilon grows, with all digits right where the formula as it stands would lose them.
     """
     positive(epsilon=epsilon)
-    return _exponential_rest(-epsilon) / (2 * _exponential_rest(epsilon))
+    if epsilon <= 1:
+        return _exponential_rest(-epsilon) / (2 * _exponential_rest(epsilon))
+    small = math.exp(-epsilon)
+    return (epsilon - 1 + small) * small / (2 * (1 - small - epsilon * small))
 
 
 def _exponential_rest(x: float) -> float:
-    """Return e^x - 1 - x, divided by x^2: 1/2 + x/6 + x^2/24 + ..."""
-    if abs(x) > 1:
-        return (math.expm1(x) - x) / x**2
+    """Return (e^x - 1 - x) / x^2 = 1/2 + x/6 + x^2/24 + ..., for x between -1 and 1."""
     return math.fsum(x**k / math.factorial(k + 2) for k in range(18))
 
 
@@ -74,6 +78,7 @@ class _WaveMethod:
 
     def __post_init__(self) -> None:
         check_settings(epsilon=self.epsilon, buckets=self.buckets)
+        plain_numbers(self)
         positive(half_width=self.half_width)
         if self.half_width is not None and self.half_width > 1:
             raise ConfigError(f"half_width must be at most 1, the whole range, got {self.half_width:g}.")
@@ -107,17 +112,17 @@ class _WaveMethod:
         )
 
     def _discrete_grid(self, b: float) -> tuple[int, int]:
-        """Return cells, and over how many of them a wave spreads: thesis 3.5.4, B-R."""
+        """Return cells, and over how many of them a wave spreads: "B-R" of 3.5.4."""
         return self.buckets, 2 * math.floor(b * self.buckets) + 1
 
     def _fine_grid(self, b: float) -> tuple[int, int]:
-        """Return cells, and over how many of them a wave spreads, about 2 b of all: thesis 3.5.4, R-B.
+        """Return cells, and over how many of them a wave spreads, about 2 b of all: "R-B" of 3.5.4.
 
         Reports are equally many cells of the answers, and a value is the middle of its wave: an odd number of
         cells. The wave is rather a little too wide: much below b, hardly any answer would come from it.
         """
         most = SQUARE_CELLS if self._top() == 1 else OTHER_CELLS
-        cells = self.buckets * 2 ** int(math.log2(most // self.buckets))
+        cells = self.buckets << (most // self.buckets).bit_length() - 1
         step = math.lcm(self.reports or self.buckets, 2)
         answers = math.ceil(cells * (1 + 2 * b) / step) * step
         return cells, answers - cells + 1
@@ -129,7 +134,7 @@ class _WaveMethod:
 
     @property
     def tolerance(self) -> float:
-        """The change of the log-likelihood below which steps stop: tau in the thesis, 3.6.1."""
+        """The change of the log-likelihood below which steps stop: tau of 3.6.1."""
         return 1e-3 if self.smoothing else 1e-3 * math.exp(self.epsilon)
 
     def asked(self, values: Floats, random: Random) -> Asked:  # noqa: ARG002 (a wave needs no public chance)
@@ -137,8 +142,10 @@ class _WaveMethod:
         cells = self.mechanism.choices
         return Asked(bounded=categories(cells_of(values, cells), choices=cells))
 
-    def tally(self, answers: Integers) -> Integers:
+    def tally(self, answers: Integers, **beside: NDArray[Any]) -> Integers:
         """Count how often each report was made."""
+        if beside:
+            raise RunError("nothing goes beside the answers of a wave.")
         reports = self.mechanism.reports
         return np.bincount(checked_answers(answers, reports), minlength=reports)
 
@@ -181,7 +188,7 @@ class GeneralWave(_WaveMethod):
         not_negative(ratio=self.ratio)
         if self.ratio > 1:
             raise ConfigError(f"ratio must be at most 1, a square, got {self.ratio:g}.")
-        if self.mechanism.reports * self.buckets > MOST_ENTRIES:
+        if self.mechanism.narrow > 1 and self.mechanism.reports * self.buckets > MOST_ENTRIES:
             raise ConfigError(
                 f"waves that are not square take a matrix of {self.mechanism.reports:,} by {self.buckets:,} "
                 "numbers, which is too large. Use fewer buckets, or SquareWave."

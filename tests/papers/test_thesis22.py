@@ -260,12 +260,21 @@ def test_granularity_is_measured_by_its_own_buckets_and_by_the_finest() -> None:
     for column in ("epsilon 0.5", "epsilon 2.5"):
         own = finest["beta: by its own buckets", column]
         assert own == finest["beta: by 2,048 buckets", column]
+    coarse = [row.ours for row in rows if (row.line, row.column) == ("256 buckets", "epsilon 1.5")]
+    assert coarse[0] == pytest.approx(coarse[1], abs=1 / 256)
 
 
 def test_repeats_are_twenty_and_few_if_quick() -> None:
     assert usual_seeds("thesis22") == 20
     assert usual_seeds("thesis22", quick=True) == 3
     assert (usual_seeds("hdpmf"), usual_seeds("hdpmf", quick=True), usual_seeds("pvldb22")) == (5, 1, 1)
+
+
+def test_all_people_are_asked_unless_few_must_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(thesis22_data._MADE, BETA, lambda: beta(200_001))
+    for quick, people in ((False, 200_001), (True, 66_667)):
+        made = reproduce("thesis22", "table3.2", effort=Effort(quick=quick))
+        assert made.data["people"] == people
 
 
 def test_a_paper_about_ratings_needs_them() -> None:

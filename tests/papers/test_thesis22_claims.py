@@ -216,6 +216,11 @@ def test_the_b_that_epsilon_settles_may_be_a_tenth_worse_than_the_best(settled: 
         assert "beta (*0.256 1.20000; 0.25 1.00000)" in found
 
 
+def test_the_b_that_epsilon_settles_is_compared_with_the_others_not_with_itself() -> None:
+    rows = [row("beta", 1.0, 0.05, "0.25", "epsilon 1"), row("beta", 0.7, 0.05, "*0.256", "epsilon 1")]
+    assert "Confirmed: 1 of 1" in findings6(rows)[0]
+
+
 def test_the_best_number_of_buckets_is_told_by_either_yardstick() -> None:
     values = {"256 buckets": [1.0] * 5, "512 buckets": [2.0] * 5, "1,024 buckets": [3.0] * 5}
     for measure in (OWN, FINEST):

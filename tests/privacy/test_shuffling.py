@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from cofactor.errors import ConfigError
-from cofactor.privacy.shuffling import shuffled, shuffled_by_formula, shuffled_delta, shuffled_rounds
+from cofactor.privacy.shuffling import (
+    _Clones,
+    shuffled,
+    shuffled_by_formula,
+    shuffled_delta,
+    shuffled_rounds,
+)
 
 
 def every_outcome(report_epsilon: float, reports: int, epsilon: float) -> tuple[float, float]:
@@ -58,6 +64,12 @@ def test_blocks_of_counts_cost_little(report_epsilon: float, epsilon: float) -> 
     known = every_count(report_epsilon, 1500, epsilon)
     assert 1e-12 < known < 1e-2
     assert known <= shuffled_delta(report_epsilon, 1500, epsilon) <= 1.05 * known
+
+
+def test_counts_that_are_not_looked_at_are_charged_in_full() -> None:
+    # Three of ten surveys have fewer clones than the fewest that are looked at.
+    found = _Clones(1.0, 1500, 0.3).delta(0.15)
+    assert 0.2 < found - every_count(1.0, 1500, 0.15) < 0.31
 
 
 @settings(max_examples=50)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofactor.errors import CofactorError
@@ -180,6 +180,7 @@ def test_another_column_of_ids_may_be_named(tmp_path: Path) -> None:
     assert read_people(path, "age", user="badge").values.tolist() == [30, 40]
 
 
+@settings(max_examples=40)
 @given(whole=st.booleans(), log=st.booleans(), low=st.integers(1, 50), width=st.integers(1, 10_000))
 def test_drawn_numbers_lie_in_the_range_and_count_as_inside(
     whole: bool, log: bool, low: int, width: int

@@ -1,8 +1,9 @@
 """What came out of a survey: numbers with their intervals for people, one object for programs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,12 @@ _NAMED = {0.25: "a quarter is at most", 0.5: "half is at most (median)", 0.75: "
 _DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 _PARTS, _MOST_NUMBERS = 8, 16
 """How many parts of the range a table has; so many whole numbers have a line each."""
-_NARROW = 0.5
+_WIDE = 0.5
 """An interval that is wider than this part of the range says next to nothing."""
+_FEW = 30
+"""Of fewer answers, others that are drawn from them say nothing about chance."""
+
+Ends = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +46,26 @@ class Told:
     """The delta of a trusted shuffler, if somebody asks what it would change."""
 
     @cached_property
-    def band(self) -> "Band":
-        """What chance leaves open."""
-        return self.survey.band()
+    def band(self) -> "Band | None":
+        """What chance leaves open; None of so few answers that nobody knows."""
+        return self.survey.band() if self.survey.answered >= _FEW else None
+
+    def around(self, pick: "Callable[[Band], Interval]") -> Ends | None:
+        """Return between which numbers something lies, if that is known."""
+        if self.band is None:
+            return None
+        found = pick(self.band)
+        return float(found.low), float(found.high)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Say so if hardly anything was learned."""
+        if self.band is None:
+            return [f"Of fewer than {_FEW} people next to nothing is known, nor how far it may be off."]
+        low, high = self.around(lambda band: band.mean) or (0.0, 0.0)
+        if high - low > _WIDE * (self.survey.question.high - self.survey.question.low):
+            return ["So few people say next to nothing at this epsilon. Ask more of them, or allow more."]
+        return []
 
     @cached_property
     def ledger(self) -> dict[str, Any] | None:
@@ -72,22 +94,22 @@ class Told:
 
 def as_object(told: Told) -> dict[str, Any]:
     """Return all of it as one object with stable keys; `local` holds what must not leave."""
-    survey, band = told.survey, told.band
-    numbers: dict[str, Any] = {"mean": _with_interval(survey.mean, band.mean)}
-    if survey.distribution is not None:
-        numbers["deviation"] = _with_interval(survey.distribution.deviation, band.deviation)
-    quantiles = {} if survey.distribution is None else _quantiles(told, sorted({*_QUANTILES, *_DECILES}))
+    survey, known = told.survey, told.survey.distribution
+    quantiles = {} if known is None else _quantiles(told, sorted({*_QUANTILES, *_DECILES}))
+    spread = None if known is None else (known.deviation, told.around(lambda band: band.deviation))
     return {
         "run": str(told.folder),
         "question": as_table(survey.question),
         "method": as_table(survey.method),
         "gives": survey.method.gives,
         "answered": survey.answered,
-        **numbers,
-        "quantiles": {f"{q:g}": _with_interval(*found) for q, found in quantiles.items()},
+        "mean": _as_pair(survey.mean, told.around(lambda band: band.mean)),
+        "deviation": None if spread is None else _as_pair(*spread),
+        "quantiles": {f"{q:g}": _as_pair(*found) for q, found in quantiles.items()},
         "edges": survey.question.edges(survey.method.buckets).tolist(),
         "estimate": survey.estimate.tolist(),
-        "intervals": None if survey.method.gives == "mean" else _listed(band.probabilities),
+        "intervals": _of_buckets(told),
+        "warnings": told.warnings,
         "guarantee": survey.guarantee.as_json(),
         "shuffled": _shuffled(told),
         "ledger": told.ledger,
@@ -124,19 +146,15 @@ def _asked(told: Told) -> str:
 
 
 def _print_numbers(told: Told) -> None:
-    survey, band = told.survey, told.band
-    rows = [("mean", _number(survey.mean), _interval(band.mean))]
-    if survey.distribution is not None:
-        spread = survey.distribution.deviation
-        rows.append(("standard deviation", _number(spread), _interval(band.deviation)))
-        for q, (found, interval) in _quantiles(told, list(_QUANTILES)).items():
-            rows.append((_NAMED.get(q, f"{q:.0%} are at most"), _number(found), _interval(interval)))
-    print_table(("", "estimate", f"{band.level:.0%} interval"), rows)
-    width = survey.question.high - survey.question.low
-    if float(band.mean.high - band.mean.low) > _NARROW * width:
-        print_line(
-            "So few people say next to nothing at this epsilon. Ask more people, or allow more.", YELLOW
-        )
+    survey, known = told.survey, told.survey.distribution
+    rows = [("mean", survey.mean, told.around(lambda band: band.mean))]
+    if known is not None:
+        rows.append(("standard deviation", known.deviation, told.around(lambda band: band.deviation)))
+        for q, found in _quantiles(told, list(_QUANTILES)).items():
+            rows.append((_NAMED.get(q, f"{q:.0%} are at most"), *found))
+    print_table(_columns(told, "", "estimate"), [_row(*row, _number) for row in rows])
+    for warning in told.warnings:
+        print_line(warning, YELLOW)
 
 
 def _print_shape(told: Told) -> None:
@@ -147,22 +165,25 @@ def _print_shape(told: Told) -> None:
     if survey.distribution is not None:
         print_line(bars(survey.distribution))
     elif survey.method.gives == "ranges":
-        rows = [(name, f"{part:.1%}", f"{low:.1%} to {high:.1%}") for name, part, low, high in _parts(told)]
-        print_table((survey.question.name, "part", f"{told.band.level:.0%} interval"), rows)
+        rows = [_row(*part, _percent) for part in _parts(told)]
+        print_table(_columns(told, survey.question.name, "part"), rows)
         print_line("This method tells sums over ranges; noise makes some of them negative.")
 
 
-def _parts(told: Told) -> list[tuple[str, float, float, float]]:
+def _parts(told: Told) -> list[tuple[str, float, Ends | None]]:
     """Return parts of the range by name, with how much lies in each, and between which numbers that is."""
     question, levels = told.survey.question, told.survey.question.levels
     single = levels is not None and levels <= _MOST_NUMBERS
     edges = question.edges(levels if single and levels is not None else _PARTS)
-    found = []
-    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        name = f"{(low + high) / 2:g}" if single else f"{low:.4g} to {high:.4g}"
-        around = told.band.between(low, high)
-        found.append((name, told.survey.between(low, high), float(around.low), float(around.high)))
-    return found
+    names = [
+        f"{(low + high) / 2:g}" if single else f"{low:.4g} to {high:.4g}"
+        for low, high in pairwise(edges.tolist())
+    ]
+    return [_part(told, name, *ends) for name, ends in zip(names, pairwise(edges.tolist()), strict=True)]
+
+
+def _part(told: Told, name: str, low: float, high: float) -> tuple[str, float, Ends | None]:
+    return name, told.survey.between(low, high), told.around(lambda band: band.between(low, high))
 
 
 def _print_local(told: Told) -> None:
@@ -201,7 +222,7 @@ def _print_ledger(told: Told) -> None:
         return
     path, left, whole = told.ledger["path"], told.ledger["left"], told.ledger["budget"]["epsilon"]
     print_line(f"Charged to {path}: epsilon {rounded_down(left)} of {whole:g} is left.")
-    if told.begun and not left:
+    if told.begun and rounded_down(left) == "0":
         print_line(
             "This survey began the ledger, for itself alone. To ask or train again later, begin with more: "
             "--budget-epsilon."
@@ -214,29 +235,36 @@ def _shuffled(told: Told) -> dict[str, float] | None:
     return {"delta": told.shuffled, "epsilon": told.survey.shuffled(told.shuffled)}
 
 
-def _quantiles(told: Told, parts: list[float]) -> Mapping[float, tuple[float, "Interval"]]:
-    from cofactor.survey.bootstrap import Interval
-
+def _quantiles(told: Told, parts: list[float]) -> Mapping[float, tuple[float, Ends | None]]:
     assert told.survey.distribution is not None
-    found = told.survey.distribution.quantile(np.array(parts))
-    around = told.band.quantile(np.array(parts))
-    return {
-        q: (float(found[at]), Interval(low=float(around.low[at]), high=float(around.high[at])))
-        for at, q in enumerate(parts)
-    }
+    found = told.survey.distribution.quantile(np.array(parts)).tolist()
+    around = None if told.band is None else told.band.quantile(np.array(parts))
+    ends = [None] * len(parts) if around is None else list(zip(around.low, around.high, strict=True))
+    return {q: (found[at], ends[at]) for at, q in enumerate(parts)}
 
 
-def _with_interval(value: float, interval: "Interval") -> dict[str, Any]:
-    return {"value": value, "interval": [float(interval.low), float(interval.high)]}
+def _of_buckets(told: Told) -> dict[str, list[float]] | None:
+    if told.band is None or told.survey.method.gives == "mean":
+        return None
+    found = told.band.probabilities
+    return {"low": found.low.tolist(), "high": found.high.tolist()}
 
 
-def _listed(interval: "Interval") -> dict[str, list[float]]:
-    return {"low": interval.low.tolist(), "high": interval.high.tolist()}
+def _as_pair(value: float, ends: Ends | None) -> dict[str, Any]:
+    return {"value": value, "interval": None if ends is None else [float(end) for end in ends]}
 
 
-def _interval(interval: "Interval") -> str:
-    return f"{_number(interval.low)} to {_number(interval.high)}"
+def _columns(told: Told, *names: str) -> tuple[str, ...]:
+    return (*names, "" if told.band is None else f"{told.band.level:.0%} interval")
+
+
+def _row(name: str, value: float, ends: Ends | None, write: Callable[[float], str]) -> tuple[str, ...]:
+    return name, write(value), "" if ends is None else f"{write(ends[0])} to {write(ends[1])}"
 
 
 def _number(value: float) -> str:
     return f"{value:,.1f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def _percent(part: float) -> str:
+    return f"{part:.1%}"

@@ -22,7 +22,7 @@ MAGIC = b"cofactor message 1\n"
 """The first bytes of every letter, with the version of its layout."""
 
 _PLAIN = (int, float, str, bool, NoneType)
-_TYPES = ("<f4", "<f8", "<i4", "<i8", "<u4", "<u8", "|u1", "|b1")
+_TYPES = ("<f4", "<f8", "<i4", "<i8", "<u2", "<u4", "<u8", "|u1", "|b1")
 _TEXTS = ("session", "sender", "protection")
 
 

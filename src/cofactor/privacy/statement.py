@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _POSSIBILITIES = {
     ("user", "empty"): "a user's ratings are in the data, or that the user rated nothing at all (how many "
     "users there are is public)",
-    ("user", "replace"): "a user's ratings are what they are, or that they are any others",
+    ("user", "replace"): "a user's data are what they are, or that they are any others",
     ("user", "value"): "a user's ratings have the values they have, or that they have any others (who rated "
     "what is public)",
     ("rating", "empty"): "a rating is in the data, or that it was never given (how many users there are is "

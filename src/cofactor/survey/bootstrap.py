@@ -38,10 +38,13 @@ class Band:
 
     They are as wide as the choice of people and the noise of their answers make estimates vary: the estimate,
     and on both sides so many standard deviations of estimates from answers drawn again. They do not know how
-    far a method is off on average: smoothing flattens peaks that are narrower than a wave, bins hide what is
-    in them. Of 100 surveys of 100,000 people whose numbers are Beta(5, 2), SquareWave(epsilon=1), 95%
-    intervals held the mean in 94, the median in 97, other quantiles in 88 to 96, a place of the cumulative
-    curve in 88 and a bucket in 85 on average, but the standard deviation in 75 only: smoothing widens it.
+    far a method is off on average: smoothing flattens what is narrower than a wave or than some buckets, bins
+    hide what is in them.
+
+    Of 100 surveys of 100,000 people with numbers of Beta(5, 2), by SquareWave(epsilon=1), 95% intervals held
+    the mean in 94, the median in 97, other quantiles in 88 to 96, a place of the cumulative curve in 88 and a
+    bucket in 85 on average, but the standard deviation in 75 only: smoothing widens it. With half of the
+    people in a peak of deviation 0.02, a place of the curve was held in 58 of 100.
     """
 
     level: float

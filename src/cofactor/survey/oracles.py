@@ -185,7 +185,7 @@ class HadamardResponse:
     def asked(self, values: Floats, random: Random) -> Asked:
         """Prepare values between 0 and 1: draw a row for each, and look the sign up; a 1 stands for plus."""
         chance = np.random.default_rng(random.new_key())
-        rows = chance.integers(1, self.order, len(values), np.uint16)
+        rows = chance.integers(1, self.order, len(values), np.uint32)
         signs = hadamard_signs(rows, cells_of(values, self.buckets))
         return Asked(bounded=categories((signs + 1) // 2, choices=2), beside={"rows": rows})
 

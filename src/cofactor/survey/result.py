@@ -85,7 +85,9 @@ class Survey:
         edges = self.edges
         if self.method.gives == "mean":
             return float(edges[0] + self.estimate[0] * (edges[-1] - edges[0]))
-        return float(self.estimate @ (edges[:-1] + edges[1:]) / 2)
+        # Shares add up to 1 only on average: counted from the middle, what they are off by weighs little.
+        centre = (edges[0] + edges[-1]) / 2
+        return float(centre + self.estimate @ ((edges[:-1] + edges[1:]) / 2 - centre))
 
     def between(self, low: float, high: float) -> float:
         """Return which part of the numbers lies in a range; of some methods it may come out below 0."""

@@ -1,9 +1,9 @@
 """Waves: people tell a number near their own, and the aggregator undoes the blur.
 
 After Li et al. 2020, "Estimating numerical distributions under local differential privacy"; sections are
-those of Zitao Li's thesis, 2022. Values are cells of a fine grid and reports are whole numbers, so that no report
-has low bits in which the value could be read. The aggregator finds the distribution that most likely led to
-the reports.
+those of Zitao Li's thesis, 2022. Values are cells of a fine grid and reports are whole numbers, so that no
+report has low bits in which the value could be read. The aggregator finds the distribution that most likely
+led to the reports.
 """
 
 import math

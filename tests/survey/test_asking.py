@@ -1,0 +1,421 @@
+import json
+import shutil
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cofactor.errors import (
+    BudgetExceeded,
+    CofactorError,
+    ConfigError,
+    DataError,
+    LedgerError,
+    PrivacyWarning,
+    RunError,
+)
+from cofactor.federation.channel import Failures
+from cofactor.federation.door import COORDINATOR, Door
+from cofactor.federation.messages import Letter, Message
+from cofactor.federation.run import Run
+from cofactor.federation.transcript import Transcript
+from cofactor.federation.verify import verify
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.events import Event
+from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.personal import PersonalBudget
+from cofactor.privacy.weights import Weights
+from cofactor.randomness import InsecureRandom, SecureRandom
+from cofactor.survey.asking import ask
+from cofactor.survey.binning import Binning
+from cofactor.survey.haar import HaarHRR
+from cofactor.survey.halves import Adding, Answering, Answers, Asking
+from cofactor.survey.hierarchy import HierarchicalHistogram
+from cofactor.survey.means import PiecewiseMean, StochasticRounding
+from cofactor.survey.method import Method
+from cofactor.survey.methods import usual_method
+from cofactor.survey.oracles import GRR, OLH, HadamardResponse
+from cofactor.survey.people import People
+from cofactor.survey.question import Question
+from cofactor.survey.result import Survey
+from cofactor.survey.waves import GeneralWave, SquareWave
+from tests.survey.making import AGE, ages, asked
+
+METHODS: tuple[Method, ...] = (
+    SquareWave(epsilon=2.0, buckets=64),
+    SquareWave(epsilon=2.0, buckets=64, smoothing=False),
+    SquareWave(epsilon=2.0, buckets=64, discrete=True),
+    GeneralWave(epsilon=2.0, buckets=64, ratio=0.4),
+    Binning(epsilon=2.0, buckets=64, bins=16),
+    GRR(epsilon=2.0, buckets=16),
+    OLH(epsilon=2.0, buckets=64),
+    HadamardResponse(epsilon=2.0, buckets=64),
+    HierarchicalHistogram(epsilon=2.0, buckets=64),
+    HierarchicalHistogram(epsilon=2.0, buckets=64, post="consistent"),
+    HaarHRR(epsilon=2.0, buckets=64),
+    StochasticRounding(epsilon=2.0),
+    PiecewiseMean(epsilon=2.0),
+)
+
+
+def named(method: Any) -> str:
+    return type(method).__name__
+
+
+# What is learned
+
+
+@pytest.mark.parametrize("method", METHODS, ids=named)
+def test_every_method_finds_the_mean_and_charges_its_epsilon_once(method: Method) -> None:
+    values = ages(20_000)
+    survey = ask(People(values=values), AGE, method=method, random=InsecureRandom(2))
+    assert survey.mean == pytest.approx(values.mean(), abs=6 if method.gives == "ranges" else 2.5)
+    assert survey.answered == 20_000
+    assert survey.guarantee.epsilon == pytest.approx(2.0)
+    assert survey.guarantee.delta == 0.0
+    assert [event.mechanism for event in survey.events] == [method.mechanism]
+    if method.gives != "mean":
+        assert survey.between(20, 60) == pytest.approx(np.mean((values > 20) & (values < 60)), abs=0.08)
+
+
+def test_the_promise_holds_with_secure_noise_and_not_without() -> None:
+    assert ask(People(values=ages(50)), AGE, epsilon=1.0).guarantee.holds
+    assert not asked(50).guarantee.holds
+
+
+def test_a_thousand_phones_answer_with_one_message_each(tmp_path: Path) -> None:
+    values = ages(1000)
+    phones = [People(name=f"phone {k}", values=np.array([value])) for k, value in enumerate(values)]
+    method = SquareWave(epsilon=4.0, buckets=32)
+    survey = ask(phones, AGE, method=method, failures=Failures(absent=frozenset({("phone 7", 1)})))
+    assert survey.answered == 999
+    assert survey.together.split == "on-device"
+    assert survey.mean == pytest.approx(values.mean(), abs=5)
+    sent = Transcript.open(survey.save(tmp_path / "run") / "transcript.jsonl").sent
+    by_phone = Counter(each.sender for each in sent if each.sender != COORDINATOR)
+    assert set(by_phone.values()) == {1}
+    assert len(by_phone) == 999
+    assert survey.guarantee.epsilon == pytest.approx(
+        4.0
+    )  # each answers for itself: epsilon does not add up over phones
+    assert survey.together.parties["phone 7"].epsilon == 0.0
+
+
+def test_tallies_of_several_holders_are_those_of_all_people_in_one_place() -> None:
+    values, method = ages(400), GRR(epsilon=64.0, buckets=10)
+    apart = [People(name=f"h{k}", values=part) for k, part in enumerate(np.split(values, 4))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # so large an epsilon is as good as the truth
+        together, parts = (ask(each, AGE, method=method) for each in (People(values=values), apart))
+    np.testing.assert_array_equal(parts.tally, together.tally)
+
+
+def test_clipped_values_are_counted_at_home_and_told_to_nobody(tmp_path: Path) -> None:
+    values = np.concatenate([ages(500), [-3.0, 400.0, 1e9]])
+    survey = ask(People(values=values), AGE, epsilon=1.0)
+    assert survey.outside == {"people": 3}
+    survey.save(tmp_path / "run")
+    for file in (tmp_path / "run").rglob("*"):
+        assert not file.is_file() or b"outside" not in file.read_bytes()
+    assert Survey.load(tmp_path / "run").outside == {}
+
+
+# Which method
+
+
+@pytest.mark.parametrize(
+    ("question", "people", "expected"),
+    [
+        (AGE, 100_000, SquareWave(epsilon=1.0, buckets=256)),
+        (AGE, 10**8, SquareWave(epsilon=1.0, buckets=1024)),
+        (AGE, 3, SquareWave(epsilon=1.0, buckets=16)),
+        (Question(name="x", low=1, high=5, whole=True), 1000, Binning(epsilon=1.0, buckets=5, bins=5)),
+        (
+            Question(name="x", low=0, high=120, whole=True),
+            10_000,
+            SquareWave(epsilon=1.0, buckets=121, discrete=True),
+        ),
+        (Question(name="x", low=0, high=10**6, whole=True), 10_000, SquareWave(epsilon=1.0, buckets=128)),
+        (
+            Question(name="x", low=1, high=5, whole=True, log=True),
+            1000,
+            SquareWave(epsilon=1.0, buckets=32),
+        ),
+    ],
+)
+def test_the_usual_method_follows_from_public_numbers(
+    question: Question, people: int, expected: Method
+) -> None:
+    assert usual_method(question, 1.0, people) == expected
+
+
+# Ledgers
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> People:
+    file = tmp_path / "ages.csv"
+    file.write_text("age\n" + "".join(f"{value:.2f}\n" for value in ages(200)))
+    return People(name="ages", values=ages(200), file=file, fingerprint="sha256:1")
+
+
+def entries(people: People) -> list[Event]:
+    assert people.ledger_path is not None
+    return [entry.event for entry in Ledger.open(people.ledger_path).entries if entry.event is not None]
+
+
+def test_the_ledger_beside_a_file_is_begun_charged_and_refuses_a_second_survey(people: People) -> None:
+    survey = ask(people, AGE, epsilon=1.0)
+    assert [event.what for event in entries(people)] == ["age, round 1"]
+    with pytest.raises(BudgetExceeded):
+        ask(people, AGE, epsilon=0.1)
+    assert len(entries(people)) == 1
+    assert survey.guarantee.holds
+
+
+def test_a_budget_leaves_room_for_more(people: People) -> None:
+    budget = Budget(epsilon=2.0, delta=1e-6, unit="user")
+    ask(people, AGE, epsilon=1.0, budget=budget)
+    assert people.ledger_path is not None
+    assert Ledger.open(people.ledger_path).budget == budget
+    assert Ledger.open(people.ledger_path).left == pytest.approx(1.0, abs=1e-4)
+    ask(people, AGE, epsilon=1.0)
+    with pytest.raises(BudgetExceeded):
+        ask(people, AGE, epsilon=0.1)
+
+
+@pytest.mark.parametrize("unit", ["user", "rating"])
+@pytest.mark.parametrize("adjacency", ["empty", "replace", "value"])
+def test_an_answer_is_charged_to_whatever_ledger_there_is(people: People, unit: Any, adjacency: Any) -> None:
+    budget = Budget(epsilon=1.5, delta=1e-6, unit=unit, adjacency=adjacency)
+    Ledger.create(people.ledger_path, party="ages", fingerprint="sha256:1", budget=budget)
+    ask(people, AGE, epsilon=1.0)
+    assert people.ledger_path is not None
+    assert Ledger.open(people.ledger_path).spent().epsilon == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_survey_that_its_own_budget_does_not_allow_begins_no_ledger(people: People) -> None:
+    budget = Budget(epsilon=0.5, delta=1e-6, unit="user")
+    with pytest.raises(BudgetExceeded, match=r"costs epsilon 1, and the budget is 0\.5"):
+        ask(people, AGE, epsilon=1.0, budget=budget)
+    assert people.ledger_path is not None
+    assert not people.ledger_path.exists()
+
+
+def test_one_holder_without_room_keeps_all_from_being_asked(people: People, tmp_path: Path) -> None:
+    ask(people, AGE, epsilon=1.0)
+    fresh = People(name="more", values=ages(10), file=tmp_path / "more.csv", fingerprint="sha256:2")
+    with pytest.raises(BudgetExceeded):
+        ask([fresh, people], AGE, epsilon=1.0)
+    assert fresh.ledger_path is not None
+    assert not fresh.ledger_path.exists()
+
+
+def test_a_ledger_of_other_data_is_refused_unless_they_have_grown(people: People) -> None:
+    ask(people, AGE, epsilon=1.0, budget=Budget(epsilon=3.0, delta=0.0, unit="user"))
+    grown = replace(people, fingerprint="sha256:2")
+    with pytest.raises(LedgerError, match="other data"):
+        ask(grown, AGE, epsilon=1.0)
+    ask(grown, AGE, epsilon=1.0, newer_data=True)
+    assert len(entries(grown)) == 2
+
+
+def test_a_personal_ledger_is_refused(people: People) -> None:
+    personal = PersonalBudget(epsilon=2.0, users=Weights.equal())
+    Ledger.create(people.ledger_path, party="ages", fingerprint="sha256:1", budget=personal.public)
+    with pytest.raises(LedgerError, match="personal"):
+        ask(people, AGE, epsilon=1.0)
+    assert not entries(people)
+
+
+def test_a_personal_budget_is_refused() -> None:
+    with pytest.raises(ConfigError, match="not personal"):
+        asked(budget=PersonalBudget(epsilon=2.0, users=Weights.equal()))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: ask([], AGE, epsilon=1.0), ConfigError, "takes People"),
+        (lambda: ask(ages(5), AGE, epsilon=1.0), ConfigError, "takes People"),  # type: ignore[arg-type]
+        (lambda: ask(People(values=np.empty(0)), AGE, epsilon=1.0), DataError, "nobody to ask"),
+        (lambda: ask(People(values=np.array([np.nan])), AGE, epsilon=1.0), DataError, "finite"),
+        (lambda: ask([People(values=ages(2))] * 2, AGE, epsilon=1.0), ConfigError, "2 holders are called"),
+        (lambda: ask(People(values=ages(2)), AGE), ConfigError, "say either"),
+        (lambda: asked(method=METHODS[0], epsilon=1.0), ConfigError, "say either"),
+        (lambda: asked(epsilon=0.0), ConfigError, "epsilon"),
+        (lambda: asked(epsilon=1e-7), ConfigError, "epsilon must lie between 1e-6"),
+        (
+            lambda: asked(
+                method=PiecewiseMean(epsilon=1.0), question=Question(name="x", low=1, high=9, log=True)
+            ),
+            ConfigError,
+            "without log",
+        ),
+        (lambda: People(name="a/b", values=ages(2)), ConfigError, "name must be"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    make: Callable[[], Any], error: type[CofactorError], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        make()
+
+
+# Strangers
+
+
+def answering(method: Method, count: int = 20) -> Answering:
+    budget = Budget(epsilon=method.epsilon, delta=0.0, unit="user", adjacency="replace")
+    ledger = Ledger.create(None, party="p", fingerprint="x", budget=budget)
+    door = Door(party="p", ledger=ledger, random=SecureRandom(), run="s")
+    door.begin(1)
+    return Answering(People(values=ages(count), name="p"), AGE, method, door)
+
+
+def test_people_answer_the_question_that_was_agreed_on_and_no_other() -> None:
+    with pytest.raises(RunError, match="agreed to answer about age"):
+        answering(METHODS[0]).handle(1, Asking(question="income"))
+
+
+def test_people_answer_once_whoever_asks_again() -> None:
+    survey = asked(30)
+    half = answering(METHODS[0])
+    half.handle(1, Asking(question="age"))
+    half.door.begin(2)
+    with pytest.raises(CofactorError):
+        half.handle(2, Asking(question="age"))
+    assert len(survey.events) == 1
+
+
+@pytest.mark.parametrize("method", METHODS, ids=named)
+def test_answers_that_cannot_be_are_left_out_and_the_others_count(method: Method) -> None:
+    honest = answering(method).handle(1, Asking(question="age"))
+    assert isinstance(honest, Answers)
+    forged: list[Message] = [
+        replace(honest, answers=honest.answers[:-1]),
+        replace(honest, answers=np.concatenate([honest.answers, honest.answers])),
+        replace(honest, answers=honest.answers + 10**9),
+        replace(honest, answers=np.full(20, -1)),
+        replace(honest, answers=honest.answers.astype(np.float64)),
+        replace(honest, answers=honest.answers.reshape(-1, 1)),
+        replace(honest, answers=np.array(3)),
+        Asking(question="age"),
+    ]
+    for name in method.beside:
+        good = getattr(honest, name)
+        forged += [
+            replace(honest, **{name: wrong})
+            for wrong in (good[:-1], np.full_like(good, np.iinfo(good.dtype).max), good.astype(np.float32))
+        ]
+    senders = [f"liar {k}" for k in range(len(forged))]
+    adding = Adding(AGE, method, dict.fromkeys([*senders, "p"], 20))
+    adding.take(1, dict(zip(senders, forged, strict=True)) | {"p": honest})
+    assert set(adding.refused) == set(senders)
+    assert adding.answered == 20
+    told = {name: array for name, array in honest.arrays.items() if name in ("answers", *method.beside)}
+    np.testing.assert_array_equal(adding.tally(), method.tally(**told))
+
+
+def test_a_survey_in_which_nobody_can_be_used_says_so() -> None:
+    with pytest.raises(RunError, match="no answer can be used"):
+        asked(failures=Failures(lost=frozenset({("people", 1)})))
+
+
+def test_answers_travel_as_bytes() -> None:
+    reply = answering(HierarchicalHistogram(epsilon=1.0, buckets=64)).handle(1, Asking(question="age"))
+    letter = Letter(session="s", round=1, sender="p", body=reply)
+    read = Letter.from_bytes(letter.to_bytes(), (Answers,)).body
+    for name, array in reply.arrays.items():
+        np.testing.assert_array_equal(read.arrays[name], array)
+
+
+# Folders
+
+
+@pytest.mark.parametrize("method", METHODS, ids=named)
+def test_a_survey_is_saved_read_and_verified(method: Method, tmp_path: Path) -> None:
+    survey = ask(People(values=ages(200)), AGE, method=method)
+    read = Survey.load(survey.save(tmp_path / "run"))
+    np.testing.assert_array_equal(read.tally, survey.tally)
+    np.testing.assert_allclose(read.estimate, survey.estimate)
+    assert (read.method, read.question, read.answered) == (method, AGE, 200)
+    assert read.guarantee == survey.guarantee
+    assert read.events == survey.events
+    assert verify(tmp_path / "run").holds, verify(tmp_path / "run")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return ask(People(values=ages(200)), AGE, epsilon=1.0).save(tmp_path / "run")
+
+
+def changed(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    file = folder / "run.json"
+    facts = json.loads(file.read_text())
+    change(facts)
+    file.write_text(json.dumps(facts))
+    return folder
+
+
+def test_an_estimate_that_does_not_follow_from_the_answers_is_refused(folder: Path) -> None:
+    def flatter(facts: dict[str, Any]) -> None:
+        estimate = facts["survey"]["estimate"]
+        estimate[0], estimate[5] = estimate[5], estimate[0]
+
+    with pytest.raises(RunError, match="does not follow from the answers"):
+        Survey.load(changed(folder, flatter))
+
+
+def test_a_changed_tally_is_found(folder: Path) -> None:
+    tally = np.load(folder / "tally.npy")
+    np.save(folder / "tally.npy", tally[::-1])
+    assert not verify(folder).holds
+
+
+@pytest.mark.parametrize("missing", ["tally.npy", "ledgers/people.ledger"])
+def test_a_survey_with_a_part_missing_is_refused_or_found_out(folder: Path, missing: str) -> None:
+    (folder / missing).unlink()
+    assert not verify(folder).holds
+
+
+def test_a_damaged_survey_says_so(folder: Path) -> None:
+    with pytest.raises(RunError, match="damaged"):
+        Survey.load(changed(folder, lambda facts: facts["survey"].pop("question")))
+
+
+def test_surveys_and_trainings_are_not_taken_for_each_other(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="holds a survey"):
+        Run.load(folder)
+    other = changed(shutil.copytree(folder, tmp_path / "other"), lambda facts: facts.pop("survey"))
+    with pytest.raises(RunError, match="no survey"):
+        Survey.load(other)
+
+
+def test_an_existing_survey_is_kept_unless_told_otherwise(folder: Path) -> None:
+    with pytest.raises(RunError, match="already holds a run"):
+        asked(50).save(folder)
+    asked(50).save(folder, overwrite=True)
+    assert Survey.load(folder).answered == 50
+
+
+def test_bands_and_shuffling_come_with_the_survey() -> None:
+    survey = asked(2000)
+    band = survey.band(repeats=40)
+    assert band.mean.low < survey.mean < band.mean.high
+    assert survey.shuffled(1e-6) < survey.method.epsilon
+
+
+def test_a_mean_tells_no_range() -> None:
+    survey = asked(method=PiecewiseMean(epsilon=1.0))
+    assert survey.distribution is None
+    with pytest.raises(ConfigError, match="no range"):
+        survey.between(0, 10)

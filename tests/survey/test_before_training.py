@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+from cofactor.data.ratings import Scale
+from cofactor.errors import BudgetExceeded, ConfigError, DataError
+from cofactor.federation.federation import Federation
+from cofactor.federation.party import Party
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.ledger import Ledger
+from cofactor.randomness import InsecureRandom
+from cofactor.survey.before_training import ACTIVITY, RATING, choose_cap, rating_histogram
+from cofactor.survey.people import activity_of, one_rating_each
+from tests.survey.making import ratings_of, shops
+
+CROWD = ratings_of(4000)
+SIZES = np.diff(CROWD.by_user.ptr)
+
+
+@pytest.fixture(scope="module")
+def devices() -> Federation:
+    return Federation.on_device(CROWD, scale=Scale(1, 5))
+
+
+def test_the_cap_is_what_three_users_of_four_have_at_most(devices: Federation) -> None:
+    chosen = choose_cap(devices, 4.0, random=InsecureRandom(1))
+    truth = np.quantile(SIZES, 0.75)
+    assert chosen.most_ratings == pytest.approx(truth, rel=0.15)
+    assert chosen.between[0] <= chosen.most_ratings <= chosen.between[1]
+    kept = np.minimum(SIZES, chosen.most_ratings).sum() / SIZES.sum()
+    assert chosen.kept == pytest.approx(kept, abs=0.08)
+    assert str(chosen.most_ratings) in str(chosen)
+    assert chosen.survey.question.name == ACTIVITY
+
+
+def test_the_histogram_of_ratings_finds_their_mean(devices: Federation) -> None:
+    survey = rating_histogram(devices, 4.0, random=InsecureRandom(1))
+    means = np.bincount(CROWD.by_user.members(), CROWD.by_user.values) / SIZES
+    assert survey.mean == pytest.approx(means.mean(), abs=0.08)
+    assert survey.distribution is not None
+    assert len(survey.distribution.probabilities) == 5
+    assert survey.question.name == RATING
+
+
+def test_ratings_on_a_scale_without_whole_ends_are_surveyed_as_real_numbers() -> None:
+    federation = Federation.on_device(CROWD, scale=Scale(0.5, 5))
+    survey = rating_histogram(federation, 4.0, random=InsecureRandom(1))
+    assert not survey.question.whole
+    assert survey.mean == pytest.approx(3.6, abs=0.25)
+
+
+def test_each_user_brings_one_of_her_own_ratings_drawn_evenly() -> None:
+    parties = shops(users=40)
+    drawn = [one_rating_each(parties, InsecureRandom(seed)) for seed in range(200)]
+    ratings = parties.parties[0].ratings.by_user
+    for user in range(10):
+        own = ratings.values[ratings.ptr[user] : ratings.ptr[user + 1]]
+        told = np.array([people[0].values[user] for people in drawn])
+        assert set(told) <= set(own)
+        # Means of 200 even draws: further than 6 deviations off in fewer than one of a million.
+        assert abs(told.mean() - own.mean()) <= 6 * own.std() / np.sqrt(200) + 1e-9
+
+
+def test_a_device_without_ratings_answers_from_the_middle_of_the_scale() -> None:
+    empty = CROWD.keep(np.zeros(len(CROWD), bool))
+    federation = Federation.on_device([_device(0), Party(name="new", ratings=empty)], scale=Scale(1, 5))
+    assert one_rating_each(federation)[1].values.tolist() == [3.0]
+    assert activity_of(federation)[1].values.tolist() == [0.0]
+
+
+def _device(user: int) -> Party:
+    return Party(name=f"device {user}", ratings=CROWD.of_user(user))
+
+
+def test_parties_with_files_pay_from_the_training_budget(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    federation = shops(tmp_path)
+    budget = Budget(epsilon=1.0, delta=1e-6, unit="user")
+    choose_cap(federation, 0.6, budget=budget)
+    for party in federation.parties:
+        assert party.ledger_path is not None
+        ledger = Ledger.open(party.ledger_path)
+        assert ledger.budget == budget
+        assert [entry.event.what for entry in ledger.entries if entry.event] == [f"{ACTIVITY}, round 1"]
+    with pytest.raises(BudgetExceeded):
+        rating_histogram(federation, 0.6)
+
+
+def test_vertical_federations_are_refused() -> None:
+    parties = [Party(name="a", ratings=CROWD), Party(name="b", ratings=CROWD)]
+    federation = Federation.vertical(parties, scale=Scale(1, 5))
+    for survey in (choose_cap, rating_histogram):
+        with pytest.raises(ConfigError, match="vertical"):
+            survey(federation, 1.0)
+
+
+def test_what_only_happened_has_no_ratings_to_spread() -> None:
+    federation = Federation.on_device(CROWD.without_values())
+    with pytest.raises(DataError, match="only tell that something happened"):
+        rating_histogram(federation, 1.0)
+    assert choose_cap(federation, 4.0, random=InsecureRandom(1)).most_ratings > 3

@@ -7,20 +7,23 @@ from pathlib import Path
 import cofactor as cf
 
 PUBLIC = [
-    "ALS", "Alone", "Bayes", "Budget", "BudgetExceeded", "CentralDPSGD", "Choice", "Coding", "CofactorError",
-    "Comparison", "ConfigError", "DPMF", "DPSGLD", "DataError", "DownloadError", "EmbeddingClipping",
-    "EncryptedSum", "ErrorsByGroup", "Factors", "Failures", "Features", "Federation", "GlobalMean",
-    "GradientClipping", "Group", "Guarantee", "HDPMF", "HDPMF_ITEMS", "HDPMF_USERS", "HorizontalMF",
-    "IdealSum", "ImplicitALS", "InclUnc", "InsecureRandom", "ItemMean", "ItemRound", "Lattice", "Ledger",
-    "LedgerError", "LocalReports", "MultiViewMF", "Nonnegative", "ObjectivePerturbation", "ObsOnly",
-    "OnDeviceMF", "PDPMF", "Party", "PersonalBiases", "PersonalBudget", "PersonalRidge", "PlainSum", "Plan",
-    "Pooled", "Popularity", "Posterior", "PrivacyWarning", "Progress", "ProjectedMF", "ProtocolError",
-    "PublicItems", "Ratings", "Recommendation", "Refused", "Release", "Run", "RunError", "SGD",
-    "SampledUnrated", "Scale", "Schedule", "Scores", "SecureALS", "SecureRandom", "SecureSum",
-    "SharedBiases", "SharedKey", "SharedSum", "Table", "ThresholdPaillier", "TooFew", "UnknownId",
-    "UserAttributes", "UserItemBias", "UserMean", "UsersOnly", "VerticalMF", "VerticalTaste", "Weights",
-    "__version__", "compare", "datasets", "errors_by_group", "measure", "partition", "plan", "prepare",
-    "read_items", "read_ratings", "read_users", "read_weights", "split", "synthetic", "train", "verify",
+    "ALS", "Alone", "Bayes", "Binning", "Budget", "BudgetExceeded", "CentralDPSGD", "Choice", "ChosenCap",
+    "Coding", "CofactorError", "Comparison", "ConfigError", "DPMF", "DPSGLD", "DataError", "Distribution",
+    "DownloadError", "EmbeddingClipping", "EncryptedSum", "ErrorsByGroup", "Factors", "Failures",
+    "Features", "Federation", "GRR", "GeneralWave", "GlobalMean", "GradientClipping", "Group", "Guarantee",
+    "HDPMF", "HDPMF_ITEMS", "HDPMF_USERS", "HaarHRR", "HadamardResponse", "HierarchicalHistogram",
+    "HorizontalMF", "IdealSum", "ImplicitALS", "InclUnc", "InsecureRandom", "ItemMean", "ItemRound",
+    "Lattice", "Ledger", "LedgerError", "LocalReports", "MultiViewMF", "Nonnegative", "OLH",
+    "ObjectivePerturbation", "ObsOnly", "OnDeviceMF", "PDPMF", "Party", "People", "PersonalBiases",
+    "PersonalBudget", "PersonalRidge", "PiecewiseMean", "PlainSum", "Plan", "Pooled", "Popularity",
+    "Posterior", "PrivacyWarning", "Progress", "ProjectedMF", "ProtocolError", "PublicItems", "Question",
+    "Ratings", "Recommendation", "Refused", "Release", "Run", "RunError", "SGD", "SampledUnrated", "Scale",
+    "Schedule", "Scores", "SecureALS", "SecureRandom", "SecureSum", "SharedBiases", "SharedKey",
+    "SharedSum", "SquareWave", "StochasticRounding", "Survey", "Table", "ThresholdPaillier", "TooFew",
+    "UnknownId", "UserAttributes", "UserItemBias", "UserMean", "UsersOnly", "VerticalMF", "VerticalTaste",
+    "Weights", "__version__", "ask", "choose_cap", "compare", "datasets", "errors_by_group", "measure",
+    "partition", "plan", "prepare", "rating_histogram", "read_items", "read_people", "read_ratings",
+    "read_users", "read_weights", "split", "synthetic", "train", "verify",
 ]  # fmt: skip
 
 

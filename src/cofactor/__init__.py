@@ -110,6 +110,25 @@ if TYPE_CHECKING:
     from cofactor.recipes.train import train as train
     from cofactor.recipes.vertical import VerticalMF as VerticalMF
     from cofactor.recipes.vertical_taste import VerticalTaste as VerticalTaste
+    from cofactor.survey.asking import ask as ask
+    from cofactor.survey.before_training import ChosenCap as ChosenCap
+    from cofactor.survey.before_training import choose_cap as choose_cap
+    from cofactor.survey.before_training import rating_histogram as rating_histogram
+    from cofactor.survey.binning import Binning as Binning
+    from cofactor.survey.distribution import Distribution as Distribution
+    from cofactor.survey.haar import HaarHRR as HaarHRR
+    from cofactor.survey.hierarchy import HierarchicalHistogram as HierarchicalHistogram
+    from cofactor.survey.means import PiecewiseMean as PiecewiseMean
+    from cofactor.survey.means import StochasticRounding as StochasticRounding
+    from cofactor.survey.oracles import GRR as GRR
+    from cofactor.survey.oracles import OLH as OLH
+    from cofactor.survey.oracles import HadamardResponse as HadamardResponse
+    from cofactor.survey.people import People as People
+    from cofactor.survey.question import Question as Question
+    from cofactor.survey.reading import read_people as read_people
+    from cofactor.survey.result import Survey as Survey
+    from cofactor.survey.waves import GeneralWave as GeneralWave
+    from cofactor.survey.waves import SquareWave as SquareWave
 
 __version__ = "0.1.0"
 
@@ -181,6 +200,19 @@ _HOMES = {
     "cofactor.recipes.train": ("train",),
     "cofactor.recipes.vertical": ("VerticalMF",),
     "cofactor.recipes.vertical_taste": ("VerticalTaste",),
+    "cofactor.survey.asking": ("ask",),
+    "cofactor.survey.before_training": ("ChosenCap", "choose_cap", "rating_histogram"),
+    "cofactor.survey.binning": ("Binning",),
+    "cofactor.survey.distribution": ("Distribution",),
+    "cofactor.survey.haar": ("HaarHRR",),
+    "cofactor.survey.hierarchy": ("HierarchicalHistogram",),
+    "cofactor.survey.means": ("PiecewiseMean", "StochasticRounding"),
+    "cofactor.survey.oracles": ("GRR", "OLH", "HadamardResponse"),
+    "cofactor.survey.people": ("People",),
+    "cofactor.survey.question": ("Question",),
+    "cofactor.survey.reading": ("read_people",),
+    "cofactor.survey.result": ("Survey",),
+    "cofactor.survey.waves": ("GeneralWave", "SquareWave"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

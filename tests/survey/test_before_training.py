@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -61,17 +63,14 @@ def test_each_user_brings_one_of_her_own_ratings_drawn_evenly() -> None:
 
 
 def test_a_device_without_ratings_answers_from_the_middle_of_the_scale() -> None:
-    empty = CROWD.keep(np.zeros(len(CROWD), bool))
-    federation = Federation.on_device([_device(0), Party(name="new", ratings=empty)], scale=Scale(1, 5))
+    one = CROWD.select(users=[0])
+    phones = [Party(name="old", ratings=one), Party(name="new", ratings=one.where(np.zeros(len(one), bool)))]
+    federation = Federation.on_device(phones, scale=Scale(1, 5))
     assert one_rating_each(federation)[1].values.tolist() == [3.0]
     assert activity_of(federation)[1].values.tolist() == [0.0]
 
 
-def _device(user: int) -> Party:
-    return Party(name=f"device {user}", ratings=CROWD.of_user(user))
-
-
-def test_parties_with_files_pay_from_the_training_budget(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_parties_with_files_pay_from_the_training_budget(tmp_path: Path) -> None:
     federation = shops(tmp_path)
     budget = Budget(epsilon=1.0, delta=1e-6, unit="user")
     choose_cap(federation, 0.6, budget=budget)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cofactor.errors import ConfigError
 from cofactor.privacy.answers import Wave
-from cofactor.survey.band import Side, product
+from cofactor.survey.banded import Side, product
 from cofactor.survey.method import Floats, Integers
 from cofactor.survey.transforms import (
     BandTransform,

@@ -35,6 +35,20 @@ class ChosenCap:
     survey: Survey
     """For `train(..., surveys=[...])`."""
 
+    @classmethod
+    def of(cls, survey: Survey) -> "ChosenCap":
+        """Return the cap that a survey of activity says: as many as three users of four have at most."""
+        found = survey.distribution
+        if found is None or survey.question.name != ACTIVITY:
+            raise ConfigError(f"a cap follows from how {ACTIVITY!r} are spread, and from nothing else.")
+        cap, around = found.quantile(_UNTOUCHED), survey.band(0.9, repeats=50).quantile(_UNTOUCHED)
+        return cls(
+            most_ratings=int(cap),
+            between=(int(around.low), int(around.high)),
+            kept=float(found.mean_below_cap(cap) / found.mean),
+            survey=survey,
+        )
+
     def __str__(self) -> str:
         """Say what was chosen."""
         return (
@@ -63,22 +77,15 @@ def choose_cap(
     if items < 2:
         raise DataError("where there is one item nobody has several ratings: there is no cap to choose.")
     question = Question(name=ACTIVITY, low=1, high=items, whole=True, log=True)
-    survey = ask(
-        activity_of(_asked_once(federation)),
-        question,
-        epsilon=epsilon,
-        budget=budget,
-        random=random,
-        newer_data=newer_data,
-    )
-    found = survey.distribution
-    assert found is not None
-    cap, range = found.quantile(_UNTOUCHED), survey.band(0.9).quantile(_UNTOUCHED)
-    return ChosenCap(
-        most_ratings=int(cap),
-        between=(int(range.low), int(range.high)),
-        kept=float(found.mean_below_cap(cap) / found.mean),
-        survey=survey,
+    return ChosenCap.of(
+        ask(
+            activity_of(_asked_once(federation)),
+            question,
+            epsilon=epsilon,
+            budget=budget,
+            random=random,
+            newer_data=newer_data,
+        )
     )
 
 

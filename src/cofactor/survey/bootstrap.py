@@ -79,9 +79,10 @@ class Band:
         if self.gives == "distribution":
             return self._asked(lambda each: each.mean, *self._ends)
         first, last = self.edges[0], self.edges[-1]
-        # Where in the range the mean lies; or the middles of buckets, by what each holds.
-        weights = last - first if self.gives == "mean" else (self.edges[:-1] + self.edges[1:]) / 2
-        begin = first if self.gives == "mean" else 0.0
+        # Where in the range the mean lies; or the middles of buckets, by what each holds. Shares add up to 1
+        # only on average: counted from the middle, what they are off by weighs little.
+        begin = first if self.gives == "mean" else (first + last) / 2
+        weights = last - first if self.gives == "mean" else (self.edges[:-1] + self.edges[1:]) / 2 - begin
         found, again = (begin + np.sum(x * weights, axis=-1) for x in (self.estimate, self.again))
         return self._around(found, again, -np.inf, np.inf)
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from cofactor.config import positive, whole
 from cofactor.errors import DataError, RunError
-from cofactor.survey.band import likelihood_steps
+from cofactor.survey.banded import likelihood_steps
 from cofactor.survey.method import Floats, Integers
 from cofactor.survey.transforms import BandTransform, Transform
 

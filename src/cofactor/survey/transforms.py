@@ -14,7 +14,7 @@ import numpy as np
 
 from cofactor.errors import ConfigError
 from cofactor.privacy.answers import Wave
-from cofactor.survey.band import Reach, Side, product, side_of
+from cofactor.survey.banded import Reach, Side, product, side_of
 from cofactor.survey.method import Floats, Integers
 
 MOST_CELLS = {2: 2**31, 3: 2**21 - 2}

@@ -96,7 +96,7 @@ def test_reports_that_cannot_be_are_refused(strange: list[object]) -> None:
 
 
 def test_nothing_goes_beside_reports() -> None:
-    with pytest.raises(RunError, match="nothing goes beside"):
+    with pytest.raises(RunError, match="must be nothing"):
         SquareWave(epsilon=1.0, buckets=16).tally(np.array([1]), seeds=np.array([1]))
 
 
@@ -108,7 +108,7 @@ def test_resampled_tally_has_as_many_reports_of_those_that_were_made() -> None:
     assert np.all(again[:, 1] == 0)
     # Five deviations and more of a mean of 400.
     assert np.allclose(again.mean(axis=0), tally, atol=6 * 5 / 20)
-    with pytest.raises(DataError, match="nobody answered"):
+    with pytest.raises(DataError, match="nobody has answered"):
         method.resampled(np.zeros(4, np.int64), Seeds(0).generator("again"))
 
 

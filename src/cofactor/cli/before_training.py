@@ -1,7 +1,5 @@
 """`--choose-cap` and `--survey-mean`: settings of a training that private surveys are asked for first."""
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,16 +91,19 @@ def surveyed(
     wish: "SurveyWish", federation: "Federation", budget: "Budget | None", place: Path, *, newer_data: bool
 ) -> list[Asked]:
     """Ask what is wanted, and keep it in a folder; what is there already is not asked again."""
-    made: dict[str, Callable[..., Asked]] = {"cap": _cap, "mean": _mean}
+    from cofactor.survey.before_training import choose_cap, rating_histogram
+
     found = []
     for name, epsilon in vars(wish).items():
         if epsilon is None:
             continue
-        asked = _kept(place, name, epsilon)
-        if asked is None:
-            asked = made[name](federation, epsilon, budget=budget, newer_data=newer_data)
-            _keep(place, name, asked)
-        found.append(asked)
+        survey = _kept(place / name, epsilon, OPTIONS[name])
+        if survey is None and name == "cap":
+            survey = choose_cap(federation, epsilon, budget=budget, newer_data=newer_data).survey
+        elif survey is None:
+            survey = rating_histogram(federation, epsilon, budget=budget, newer_data=newer_data)
+        survey.save(place / name, overwrite=True)
+        found.append(_read(name, survey))
     return found
 
 
@@ -111,46 +112,33 @@ def with_answers(recipe: Any, asked: list[Asked]) -> Any:
     return replace(recipe, **{each.setting: each.value for each in asked}) if asked else recipe
 
 
-def _cap(federation: "Federation", epsilon: float, **terms: Any) -> Asked:
-    from cofactor.survey.before_training import choose_cap
+def _read(name: str, survey: "Survey") -> Asked:
+    """Return what a survey says about the setting it is for."""
+    from cofactor.survey.before_training import ChosenCap
 
-    chosen = choose_cap(federation, epsilon, **terms)
-    return Asked(
-        survey=chosen.survey, setting=SETTINGS["cap"], value=chosen.most_ratings, told=f"Used: {chosen}."
-    )
-
-
-def _mean(federation: "Federation", epsilon: float, **terms: Any) -> Asked:
-    from cofactor.survey.before_training import rating_histogram
-
-    survey = rating_histogram(federation, epsilon, **terms)
-    interval = survey.band().mean
-    told = (
-        f"Used: a mean rating of {survey.mean:.4g} ({interval.low:.4g} to {interval.high:.4g}), by one "
-        f"rating of each user (a survey at epsilon {epsilon:g})."
-    )
-    return Asked(survey=survey, setting=SETTINGS["mean"], value=survey.mean, told=told)
+    if name == "cap":
+        chosen = ChosenCap.of(survey)
+        value: float | int = chosen.most_ratings
+        told = f"Used: {chosen}."
+    else:
+        value, interval = survey.mean, survey.band().mean
+        told = (
+            f"Used: a mean rating of {value:.4g} ({interval.low:.4g} to {interval.high:.4g}), by one rating "
+            f"of each user: a survey at epsilon {survey.method.epsilon:g}."
+        )
+    return Asked(survey=survey, setting=SETTINGS[name], value=value, told=told)
 
 
-def _keep(place: Path, name: str, asked: Asked) -> None:
-    asked.survey.save(place / name, overwrite=True)
-    words = {"setting": asked.setting, "value": asked.value, "told": asked.told}
-    (place / f"{name}.json").write_text(json.dumps(words))
-
-
-def _kept(place: Path, name: str, epsilon: float) -> Asked | None:
+def _kept(folder: Path, epsilon: float, option: str) -> "Survey | None":
     """Return what was asked before the training was stopped."""
     from cofactor.survey.result import Survey
 
-    if not (place / f"{name}.json").exists():
+    if not folder.exists():
         return None
-    try:
-        asked = Asked(survey=Survey.load(place / name), **json.loads((place / f"{name}.json").read_text()))
-    except (ValueError, TypeError, OSError):
-        raise RunError(f"{place / name}.json: cannot be read. Train anew under another name.") from None
-    if asked.survey.method.epsilon != epsilon:
+    survey = Survey.load(folder)
+    if survey.method.epsilon != epsilon:
         raise RunError(
-            f"{place} holds a survey at epsilon {asked.survey.method.epsilon:g}, which was asked already. Go "
-            f"on with {OPTIONS[name]} {asked.survey.method.epsilon:g}."
+            f"{folder} holds a survey at epsilon {survey.method.epsilon:g}, which was asked already. Go on "
+            f"with {option} {survey.method.epsilon:g}."
         )
-    return asked
+    return survey

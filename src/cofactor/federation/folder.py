@@ -69,7 +69,10 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
     """Read a run folder's run.json."""
     path = Path(folder) / "run.json"
     if not path.exists():
-        raise RunError(f"{folder} is not a run folder: it has no run.json. Make one with 'cofactor train' or 'cofactor survey'.")
+        raise RunError(
+            f"{folder} is not a run folder: it has no run.json. Make one with 'cofactor train', or 'cofactor "
+            "survey'."
+        )
     try:
         facts: dict[str, Any] = json.loads(path.read_text())
         newer = facts["format"] > FORMAT

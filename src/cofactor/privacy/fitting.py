@@ -87,6 +87,9 @@ def _in_words(factor: float, events: Sequence[Event]) -> str:
     multiplier = getattr(events[0].mechanism, "noise_multiplier", None)
     if len(events) == 1 and multiplier is not None:
         return f"noise_multiplier >= {rounded_up(factor * multiplier)}"
+    epsilon = getattr(events[0].mechanism, "epsilon", None)
+    if len(events) == 1 and epsilon is not None:
+        return f"epsilon <= {math.floor(1000 * epsilon / factor) / 1000:g}"
     return f"{rounded_up(factor)} times the noise"
 
 

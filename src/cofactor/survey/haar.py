@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.config import plain_numbers
-from cofactor.errors import ConfigError, DataError, RunError
+from cofactor.errors import ConfigError, RunError
 from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.bounding import categories
 from cofactor.randomness import Random
@@ -19,8 +19,11 @@ from cofactor.survey.method import (
     Gives,
     Integers,
     cells_of,
+    check_beside,
     check_settings,
     checked_answers,
+    checked_tally,
+    some_people,
 )
 
 
@@ -82,8 +85,7 @@ class HaarHRR:
 
     def tally(self, answers: Integers, **beside: NDArray[Any]) -> Integers:
         """Count bits for each row: those that are 0, and those that are 1. Row r of layer k is 2^k + r."""
-        if set(beside) != set(self.beside):
-            raise RunError("beside the answers must be layers and rows.")
+        check_beside(self, beside)
         bits = checked_answers(answers, 2)
         layers = checked_answers(beside["layers"], self.layers, "layers")
         rows = checked_answers(beside["rows"], self.buckets // 2, "rows")
@@ -94,10 +96,11 @@ class HaarHRR:
 
     def estimate(self, tally: Integers) -> Floats:
         """Return unbiased shares of the buckets, some of them negative; they add up to 1."""
-        self._answered(tally)
+        counts = checked_tally(tally, 2, self.buckets)
+        some_people(counts.sum())
         found = np.ones(1)
         for layer in range(self.layers):
-            more = self.coefficients(tally, layer)
+            more = self.coefficients(counts, layer)
             found = np.stack(((found + more) / 2, (found - more) / 2), axis=1).reshape(-1)
         return found
 
@@ -113,12 +116,6 @@ class HaarHRR:
 
     def resampled(self, tally: Integers, chance: np.random.Generator) -> Integers:
         """Draw as many answers from those that came in."""
-        people = self._answered(tally)
-        return chance.multinomial(people, tally.reshape(-1) / people).reshape(tally.shape)
-
-    def _answered(self, tally: Integers) -> int:
-        if tally.shape != (2, self.buckets) or tally.dtype.kind not in "iu" or np.any(tally < 0):
-            raise RunError(f"a tally is not an array of 2 x {self.buckets} counts.")
-        if not np.any(tally):
-            raise DataError("nobody has answered, so there is nothing to estimate from.")
-        return int(tally.sum())
+        counts = checked_tally(tally, 2, self.buckets)
+        people = some_people(counts.sum())
+        return chance.multinomial(people, counts.reshape(-1) / people).reshape(counts.shape)

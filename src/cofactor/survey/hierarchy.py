@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.config import one_of, plain_numbers, whole
-from cofactor.errors import ConfigError, DataError, RunError
+from cofactor.errors import ConfigError, RunError
 from cofactor.privacy.answers import DividedResponse
 from cofactor.privacy.bounding import divided_answers
 from cofactor.randomness import Random
@@ -20,8 +20,10 @@ from cofactor.survey.method import (
     Gives,
     Integers,
     cells_of,
+    check_beside,
     check_settings,
     checked_answers,
+    some_people,
 )
 from cofactor.survey.oracles import GRR, OLH, best_oracle, chances
 from cofactor.survey.simplex import norm_sub
@@ -107,8 +109,7 @@ class HierarchicalHistogram:
 
     def tally(self, answers: Integers, **beside: NDArray[Any]) -> Integers:
         """Add up each layer's answers as its oracle does."""
-        if set(beside) != set(self.beside):
-            raise RunError("beside the answers must be layers and seeds.")
+        check_beside(self, beside)
         found = checked_answers(answers, self.mechanism.most_choices)
         layers = checked_answers(beside["layers"], len(self.sizes), "layers")
         seeds = checked_seeds(beside["seeds"], found.size)
@@ -141,8 +142,7 @@ class HierarchicalHistogram:
             people = _people(oracle, part)
             found.append(oracle.estimate(part) if people else np.zeros(oracle.buckets))
             weights.append(people / _variance(oracle) if self.weighted else float(people > 0))
-        if not any(weights):
-            raise DataError("nobody has answered, so there is nothing to estimate from.")
+        some_people(any(weights))
         return np.concatenate(found), weights
 
     def resampled(self, tally: Integers, chance: np.random.Generator) -> Integers:

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cofactor.config import positive, whole
-from cofactor.errors import DataError, RunError
 from cofactor.survey.banded import likelihood_steps
-from cofactor.survey.method import Floats, Integers
+from cofactor.survey.method import Floats, Integers, checked_tally, some_people
 from cofactor.survey.transforms import BandTransform, Transform
 
 
@@ -58,14 +57,9 @@ def expectation_maximisation(
 
 def checked_counts(counts: ArrayLike, reports: int) -> Integers:
     """Return how often each report was made; refuse what cannot be, and that nobody answered."""
-    found = np.asarray(counts)
-    if found.shape != (reports,) or found.dtype.kind not in "iu" or np.any(found < 0):
-        raise RunError(f"a tally must be {reports:,} whole numbers, 0 or more.")
-    if found.astype(np.float64).sum() >= 2**53:
-        raise RunError("a tally of 2^53 answers or more cannot be: it was not added up right.")
-    if not found.any():
-        raise DataError("nobody answered: there is nothing to estimate from. Ask at least one person.")
-    return found.astype(np.int64)
+    found = checked_tally(counts, reports)
+    some_people(found.any())
+    return found
 
 
 def smoothed(probabilities: Floats) -> Floats:

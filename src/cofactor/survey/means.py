@@ -4,7 +4,6 @@ Estimates are unbiased, so they may lie outside [0, 1] where few people answer: 
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,10 +21,12 @@ from cofactor.survey.method import (
     Floats,
     Gives,
     Integers,
+    check_beside,
     check_settings,
     checked_answers,
     checked_positions,
     report,
+    some_people,
 )
 
 _STEPS = 2**16
@@ -63,7 +64,7 @@ class StochasticRounding:
 
     def tally(self, answers: Integers, **beside: NDArray[Any]) -> Integers:
         """Return how many ones there are, and how many answers."""
-        _check_alone(beside)
+        check_beside(self, beside)
         bits = checked_answers(answers, 2)
         return np.array([bits.sum(), bits.size], np.int64)
 
@@ -118,7 +119,7 @@ class PiecewiseMean:
 
     def tally(self, answers: Integers, **beside: NDArray[Any]) -> Integers:
         """Return the sum of reports, counted from the middle, that of their squares, and how many came."""
-        _check_alone(beside)
+        check_beside(self, beside)
         cells = self.mechanism.cells
         steps = checked_answers(answers, cells) - (cells - 1) // 2
         return np.array([steps.sum(), np.dot(steps, steps), steps.size], np.int64)
@@ -201,16 +202,10 @@ def _centre(mean: float) -> float:
     return min(max(float(mean), 0.0), 1.0)
 
 
-def _check_alone(beside: Mapping[str, object]) -> None:
-    if beside:
-        raise RunError("beside the answers must be nothing.")
-
-
 def _answered(tally: Integers, count: int) -> list[int]:
     if tally.shape != (count,) or tally.dtype.kind not in "iu":
         raise RunError(f"a tally is not a row of {count} whole numbers.")
     # Python's numbers do not wrap when they are multiplied.
     found: list[int] = tally.tolist()
-    if found[-1] < 1:
-        raise DataError("nobody has answered, so there is nothing to estimate from.")
+    some_people(found[-1])
     return found

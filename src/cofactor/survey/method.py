@@ -111,6 +111,29 @@ def checked_answers(answers: Any, below: int, name: str = "answers") -> Integers
     return found.astype(np.int64)
 
 
+def check_beside(method: Method, beside: Mapping[str, object]) -> None:
+    """Refuse reports with other things beside the answers than the method has."""
+    if set(beside) != set(method.beside):
+        raise RunError(f"beside the answers must be {' and '.join(method.beside) or 'nothing'}.")
+
+
+def checked_tally(tally: Any, *shape: int) -> Integers:
+    """Return counts of this shape; refuse what cannot be a tally."""
+    found = np.asarray(tally)
+    if found.shape != shape or found.dtype.kind not in "iu" or np.any(found < 0):
+        raise RunError(f"a tally is not an array of {' x '.join(map(str, shape))} counts.")
+    if found.astype(np.float64).sum() >= 2**53:
+        raise RunError("a tally of 2^53 answers or more cannot be: it was not added up right.")
+    return found.astype(np.int64)
+
+
+def some_people(answered: Any) -> int:
+    """Return how many people have answered; refuse to make anything of nobody's answers."""
+    if answered < 1:
+        raise DataError("nobody has answered, so there is nothing to estimate from. Ask at least one person.")
+    return int(answered)
+
+
 def check_settings(*, epsilon: float, buckets: int, least: int = 2) -> None:
     """Refuse settings that no method can have."""
     positive(epsilon=epsilon)

@@ -5,7 +5,6 @@ chances of the mechanism's whole numbers: there is no error of rounding to be co
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.config import plain_numbers, whole
-from cofactor.errors import ConfigError, DataError, RunError
+from cofactor.errors import ConfigError, RunError
 from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.bounding import categories
 from cofactor.privacy.noise import response_weights
@@ -26,8 +25,11 @@ from cofactor.survey.method import (
     Gives,
     Integers,
     cells_of,
+    check_beside,
     check_settings,
     checked_answers,
+    checked_tally,
+    some_people,
 )
 
 _MOST_HASHED = 2**16
@@ -65,18 +67,18 @@ class GRR:
 
     def tally(self, answers: Integers, **beside: NDArray[Any]) -> Integers:
         """Count how often each value was told."""
-        _check_names(beside, self.beside)
+        check_beside(self, beside)
         return np.bincount(checked_answers(answers, self.buckets), minlength=self.buckets)
 
     def estimate(self, tally: Integers) -> Floats:
         """Return an unbiased estimate of each value's share; all add up to 1."""
-        counts = _checked(tally, (self.buckets,))
+        counts = checked_tally(tally, self.buckets)
         _, other, surplus = chances(self.mechanism)
-        return np.asarray((counts / _answered(counts.sum()) - other) / surplus)
+        return np.asarray((counts / some_people(counts.sum()) - other) / surplus)
 
     def resampled(self, tally: Integers, chance: np.random.Generator) -> Integers:
         """Draw as many answers again, from those that were given."""
-        return _drawn_again(_checked(tally, (self.buckets,)), chance)
+        return _drawn_again(checked_tally(tally, self.buckets), chance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +125,7 @@ class OLH:
 
     def tally(self, answers: Integers, **beside: NDArray[Any]) -> Integers:
         """Count for each value whose answer supports it, and then how many answered."""
-        _check_names(beside, self.beside)
+        check_beside(self, beside)
         found = checked_answers(answers, self.choices)
         seeds = hashing.checked_seeds(beside["seeds"], len(found))
         return np.append(hashing.supports(seeds, found, self.choices, self.buckets), len(found))
@@ -146,10 +148,10 @@ class OLH:
         return np.append(chance.binomial(people, counts / people), people)
 
     def _read(self, tally: Integers) -> tuple[Integers, int]:
-        found = _checked(tally, (self.buckets + 1,))
+        found = checked_tally(tally, self.buckets + 1)
         if np.any(found > found[-1]):
             raise RunError("a tally counts more people for a value than have answered.")
-        return found[:-1], _answered(found[-1])
+        return found[:-1], some_people(found[-1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +193,7 @@ class HadamardResponse:
 
     def tally(self, answers: Integers, **beside: NDArray[Any]) -> Integers:
         """Count how often minus and plus was told of each row."""
-        _check_names(beside, self.beside)
+        check_beside(self, beside)
         signs = checked_answers(answers, 2)
         rows = checked_answers(beside["rows"], self.order, "rows")
         if len(rows) != len(signs) or np.any(rows == 0):
@@ -200,8 +202,8 @@ class HadamardResponse:
 
     def estimate(self, tally: Integers) -> Floats:
         """Return an unbiased estimate of each value's share; all add up to about 1."""
-        counts = _checked(tally, (self.order, 2))
-        people = _answered(counts.sum())
+        counts = checked_tally(tally, self.order, 2)
+        people = some_people(counts.sum())
         _, _, surplus = chances(self.mechanism)
         means = (counts[:, 1] - counts[:, 0]) * ((self.order - 1) / (surplus * people))
         # Shares add up to 1, which is what the first row would tell.
@@ -210,7 +212,7 @@ class HadamardResponse:
 
     def resampled(self, tally: Integers, chance: np.random.Generator) -> Integers:
         """Draw as many answers again, from those that were given; rows are drawn with them."""
-        return _drawn_again(_checked(tally, (self.order, 2)), chance)
+        return _drawn_again(checked_tally(tally, self.order, 2), chance)
 
 
 def best_oracle(epsilon: float, choices: int) -> GRR | OLH:
@@ -226,24 +228,6 @@ def chances(mechanism: RandomizedResponse) -> tuple[float, float, float]:
     return truth / 2**64, other / 2**64, (truth - other) / 2**64
 
 
-def _check_names(beside: Mapping[str, object], names: tuple[str, ...]) -> None:
-    if set(beside) != set(names):
-        raise RunError(f"beside the answers must be {', '.join(names) or 'nothing'}.")
-
-
-def _checked(tally: Integers, shape: tuple[int, ...]) -> Integers:
-    found = np.asarray(tally)
-    if found.shape != shape or found.dtype.kind not in "iu" or np.any(found < 0):
-        raise RunError(f"a tally is not an array of {' x '.join(map(str, shape))} counts.")
-    return found
-
-
-def _answered(people: Any) -> int:
-    if people < 1:
-        raise DataError("nobody has answered, so there is nothing to estimate from.")
-    return int(people)
-
-
 def _drawn_again(counts: Integers, chance: np.random.Generator) -> Integers:
-    people = _answered(counts.sum())
+    people = some_people(counts.sum())
     return chance.multinomial(people, counts.reshape(-1) / people).reshape(counts.shape)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.config import not_negative, plain_numbers, positive, whole
-from cofactor.errors import ConfigError, RunError
+from cofactor.errors import ConfigError
 from cofactor.privacy.answers import Wave
 from cofactor.privacy.bounding import categories
 from cofactor.randomness import Random
@@ -27,6 +27,7 @@ from cofactor.survey.method import (
     Gives,
     Integers,
     cells_of,
+    check_beside,
     check_settings,
     checked_answers,
 )
@@ -144,8 +145,7 @@ class _WaveMethod:
 
     def tally(self, answers: Integers, **beside: NDArray[Any]) -> Integers:
         """Count how often each report was made."""
-        if beside:
-            raise RunError("nothing goes beside the answers of a wave.")
+        check_beside(self, beside)
         reports = self.mechanism.reports
         return np.bincount(checked_answers(answers, reports), minlength=reports)
 

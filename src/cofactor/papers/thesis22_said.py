@@ -91,11 +91,8 @@ FIGURE_2 = (
     ),
     Said(SMOOTH, KS, _BEST),
     Said(SMOOTH, KS, _EM_NEXT),
-    Said(
-        SPIKY,
-        KS,
-        Claim(says="HH-ADMM performs better than EM and EMS on incomes", lines=(ADMM,), than=(EM, EMS)),
-    ),
+    Said(SPIKY, KS, Claim(says="HH-ADMM performs better than EMS on incomes", lines=(ADMM,), than=(EMS,))),
+    Said(SPIKY, KS, Claim(says="HH-ADMM performs better than EM on incomes", lines=(ADMM,), than=(EM,))),
     Said(SPIKY, KS, Claim(says=_LARGE_BINS, lines=(MANY_BINS,), than=(FEW_BINS,))),
 )
 

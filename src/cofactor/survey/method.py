@@ -122,8 +122,8 @@ def checked_tally(tally: Any, *shape: int) -> Integers:
     found = np.asarray(tally)
     if found.shape != shape or found.dtype.kind not in "iu" or np.any(found < 0):
         raise RunError(f"a tally is not an array of {' x '.join(map(str, shape))} counts.")
-    if found.astype(np.float64).sum() >= 2**53:
-        raise RunError("a tally of 2^53 answers or more cannot be: it was not added up right.")
+    if found.astype(np.float64).sum() >= 2**63:
+        raise RunError("a tally of 2^63 answers or more cannot be: it was not added up right.")
     return found.astype(np.int64)
 
 

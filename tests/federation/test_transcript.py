@@ -56,9 +56,9 @@ def test_every_receiver_of_a_message_has_a_line() -> None:
 def test_bytes_are_those_of_the_messages() -> None:
     transcript = filled(None)
     assert transcript.total_bytes == 8 + 8 + 5 + 5
-    assert transcript.bytes_by("north") == 5
+    assert transcript.bytes_by_sender()["north"] == 5
     assert transcript.bytes_by(COORDINATOR) == 16
-    assert transcript.bytes_by("west") == 0
+    assert transcript.bytes_by_sender()["west"] == 0
 
 
 def test_transcript_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Every line is sealed with the hash of the one before, as a ledger's are. It hold
 """
 
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -104,9 +105,12 @@ class Transcript:
                 )
                 self._chain.append(line)
 
-    def bytes_by(self, sender: str) -> int:
-        """Return how many bytes somebody has sent."""
-        return sum(each.bytes for each in self.sent if each.sender == sender)
+    def bytes_by_sender(self) -> Counter[str]:
+        """Return how many bytes everybody has sent."""
+        found: Counter[str] = Counter()
+        for each in self.sent:
+            found[each.sender] += each.bytes
+        return found
 
     @property
     def total_bytes(self) -> int:

@@ -134,7 +134,8 @@ class _Stored:
         if self._transcript.split != self._together["split"]:
             raise RunError("It tells of parties that relate otherwise than run.json says.")
         told = {party: self._together["parties"][party]["bytes_sent"] for party in self.parties}
-        found = {party: self._transcript.bytes_by(party) for party in self.parties}
+        sent = self._transcript.bytes_by_sender()
+        found = {party: sent[party] for party in self.parties}
         if found != told or self._transcript.total_bytes != self._together["bytes"]:
             raise RunError("Its messages have other sizes in all than run.json tells.")
         count, size = len(self._transcript.sent), self._transcript.total_bytes

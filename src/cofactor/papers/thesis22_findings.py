@@ -71,10 +71,13 @@ def findings5(rows: Sequence[Row]) -> list[str]:
 def findings6(rows: Sequence[Row]) -> list[str]:
     """Say whether the b that epsilon settles is among the best."""
     says = f"its b is among the best (here: at most {_NEAR_BEST:.0%} above the best of the others)"
-    return [
-        told(panel.name, says, [_settled(name, own) for name, own in panel.lines.items()])
-        for panel in panels(rows)
-    ]
+    found = []
+    for panel in panels(rows):
+        points = [_settled(name, own) for name, own in panel.lines.items()]
+        ratios = sorted(point.ratio for point in points)
+        beside = f"It has {ratios[0]:.2f} to {ratios[-1]:.2f} times the error of the best other."
+        found.append(f"{told(panel.name, says, points)} {beside}")
+    return found
 
 
 def _settled(name: str, rows: Mapping[str, Row]) -> Point:

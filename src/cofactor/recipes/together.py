@@ -264,7 +264,7 @@ def _together(
     roles: tuple[str, ...],
     surveyed: Mapping[str, str],
 ) -> Together:
-    facts, sent = federation.facts, session.transcript.sent
+    facts, sent = federation.facts, session.transcript.bytes_by_sender()
     shared = {} if budget is None else recipe.promise(facts, budget).shared
     # Whoever has a budget of its own adds all of its noise itself.
     shares = {party.name: shared if party.budget is None else {} for party in federation.parties}
@@ -275,7 +275,7 @@ def _together(
             users=facts.users[at],
             items=facts.items[at],
             ratings=facts.ratings[at],
-            bytes_sent=sum(each.bytes for each in sent if each.sender == name),
+            bytes_sent=sent[name],
             # What a cohort releases is all devices' together; what one of them would lose shows in no number.
             epsilon=None if budget is None or facts.cohort else _loss(own, budget, shares[name]),
         )
@@ -287,7 +287,7 @@ def _together(
         parties=parties,
         rounds=rounds,
         roles=roles,
-        traffic=sum(each.bytes for each in sent),
+        traffic=sent.total(),
         transcript=session.transcript.content(),
         ledgers={name: ledger.content() for name, ledger in ledgers.items()},
         surveys=surveyed,

@@ -213,13 +213,13 @@ def _together(
     method: Method, session: Session, holders: Sequence[People], ledgers: Mapping[str, Ledger]
 ) -> Together:
     transcript = session.transcript
-    sent = {each.sender: each.bytes for each in transcript.sent if each.sender in ledgers}
+    sent = transcript.bytes_by_sender()
     parties = {
         holder.name: PartyFacts(
             users=len(holder.values),
             items=0,
             ratings=0,
-            bytes_sent=sent.get(holder.name, 0),
+            bytes_sent=sent[holder.name],
             epsilon=method.epsilon if released(ledgers[holder.name], session.name) else 0.0,
         )
         for holder in holders

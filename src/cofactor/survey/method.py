@@ -80,8 +80,8 @@ class Method(Protocol):
 
 
 def report(method: Method, values: Any, random: Random = _SECURE) -> dict[str, NDArray[Any]]:
-    """Return what people with these values, between 0 and 1, send."""
-    asked = method.asked(checked_positions(values), random)
+    """Return what people with these values, between 0 and 1, send; one person has one value."""
+    asked = method.asked(checked_positions(np.atleast_1d(values)), random)
     return {"answers": method.mechanism.noisy(asked.bounded, random), **asked.beside}
 
 

@@ -37,7 +37,7 @@ def resealed(folder: Path) -> None:
         together["bytes"] = transcript.total_bytes
         together["sha256"]["transcript"] = sha256(transcript.content()).hexdigest()
         for party, stored in together["parties"].items():
-            stored["bytes_sent"] = transcript.bytes_by(party)
+            stored["bytes_sent"] = transcript.bytes_by_sender()[party]
             path = folder / "ledgers" / f"{party}.ledger"
             together["sha256"]["ledgers"][party] = sha256(path.read_bytes()).hexdigest()
 

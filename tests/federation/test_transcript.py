@@ -57,7 +57,7 @@ def test_bytes_are_those_of_the_messages() -> None:
     transcript = filled(None)
     assert transcript.total_bytes == 8 + 8 + 5 + 5
     assert transcript.bytes_by_sender()["north"] == 5
-    assert transcript.bytes_by(COORDINATOR) == 16
+    assert transcript.bytes_by_sender()[COORDINATOR] == 16
     assert transcript.bytes_by_sender()["west"] == 0
 
 

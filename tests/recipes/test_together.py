@@ -140,7 +140,7 @@ def test_run_tells_its_parties_and_its_traffic(private: Run, tmp_path: Path) -> 
     transcript = Transcript.open(tmp_path / "t.jsonl")
     assert transcript.session == told.session
     assert told.traffic == transcript.total_bytes
-    assert told.parties["north"].bytes_sent == transcript.bytes_by("north")
+    assert told.parties["north"].bytes_sent == transcript.bytes_by_sender()["north"]
     assert (private.data.users, private.data.items, private.data.ratings) == (30, 5, 120)
 
 

@@ -180,13 +180,12 @@ def test_users_are_asked_how_many_ratings_they_have(cofactor: Command) -> None:
     done = cofactor(*ask, "--out", "run", "--json")
     assert done.code == 0, done.err
     assert done.json["question"] | {"kind": ""} == {
-        "kind": "", "name": "ratings of a user", "low": 1, "high": 40, "whole": True, "log": False,
+        "kind": "", "name": "ratings of a user", "low": 1, "high": 40, "whole": True, "log": True,
     }  # fmt: skip
     assert (done.json["answered"], done.json["local"]["outside"]) == (60, 0)
     # Of sixty users each answers right but for a few percent.
     assert done.json["mean"]["value"] == pytest.approx(20, abs=12)
-    narrow = cofactor(*ask, "--range", "1:9", "--log", "--out", "other", "--json").json
-    assert narrow["question"]["log"]
+    narrow = cofactor(*ask, "--range", "1:9", "--out", "other", "--json").json
     assert narrow["local"]["outside"] > 20
 
 

@@ -28,6 +28,7 @@ from cofactor.papers.thesis22_figures import (
     what_is_measured,
     widths,
 )
+from cofactor.papers.thesis22_findings import findings2
 from cofactor.papers.thesis22_methods import (
     ADMM,
     BINNED,
@@ -233,6 +234,16 @@ def test_figures_by_epsilon_show_every_method_that_can_be_measured_so(
         assert len(own) == 3 * len(lines)
     assert list(dict.fromkeys(row.column for row in rows)) == ["epsilon 0.5", "epsilon 1.5", "epsilon 2.5"]
     assert all(row.ours is not None and 0 < row.ours < 1 for row in rows)
+
+
+@pytest.mark.slow
+def test_figure_2_says_that_our_bars_are_met_and_who_is_better_on_smooth_and_on_spiky_numbers() -> None:
+    rows = by_epsilon((WASSERSTEIN, KS))
+    smooth = findings2(rows(beta(), Effort(seeds=20), nobody))
+    assert any("we demand" in one and one.endswith(" Met.") for one in smooth)
+    assert any("EMS is better than HH-ADMM. Confirmed: 5 of 5" in one for one in smooth)
+    spiky = findings2(rows(income(), Effort(seeds=20, quick=True), nobody))
+    assert any("HH-ADMM performs better than EMS on incomes. Confirmed: 3 of 3" in one for one in spiky)
 
 
 def test_shapes_are_shown_by_b() -> None:

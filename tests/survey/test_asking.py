@@ -257,6 +257,7 @@ def test_a_personal_budget_is_refused() -> None:
         (lambda: ask(People(values=ages(2)), AGE), ConfigError, "say either"),
         (lambda: asked(method=METHODS[0], epsilon=1.0), ConfigError, "say either"),
         (lambda: asked(epsilon=0.0), ConfigError, "epsilon"),
+        (lambda: asked(failures=Failures(devices=0.1)), ConfigError, "drop out by chance"),
         (lambda: asked(epsilon=1e-7), ConfigError, "epsilon must lie between 1e-6"),
         (
             lambda: asked(

@@ -149,7 +149,11 @@ def _checked_epsilon(epsilon: float | None) -> float:
         from cofactor.privacy.budget import odds
         from cofactor.privacy.figures import percent
 
-        command = shlex.join(["cofactor", *sys.argv[1:], "--epsilon", "1"])
+        given = sys.argv[1:]
+        ranged = any(word.startswith(("--range", "--activity")) for word in given)
+        command = shlex.join(
+            ["cofactor", *given, *([] if ranged else ["--range", "0:120"]), "--epsilon", "1"]
+        )
         raise Refused(
             "say what an answer may tell: --epsilon 1 (who guesses between two numbers of a person is right "
             f"at most {percent(odds(1.0, 0.0))} of the time), or less. Nothing was asked. For example: "

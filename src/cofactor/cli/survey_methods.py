@@ -33,12 +33,13 @@ def chosen_method(
     name: str | None, question: "Question", epsilon: float, buckets: int | None, people: int
 ) -> "Method":
     """Return the method that was asked for, or the usual one; all of it follows from public numbers."""
-    from cofactor.survey.methods import usual_method
+    from cofactor.survey.methods import SMOOTHABLE, usual_method
 
     usual = usual_method(question, epsilon, people)
     if name is None and buckets is None:
         return usual
-    name = name or "square-wave"
+    if name is None:
+        name = "square-wave" if (buckets or 0) >= SMOOTHABLE else "em"
     one_of(METHODS, method=name)
     if name in MEANS and buckets is not None:
         raise ConfigError(f"{name} tells the mean, and has no buckets. Leave out --buckets.")

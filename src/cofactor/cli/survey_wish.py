@@ -136,7 +136,9 @@ class Wish:
 
         name = ACTIVITY if self.activity else RATING if self.rating else self.column
         assert name is not None
-        return Question(name=name, low=low, high=high, whole=self.whole, log=self.log)
+        # A few users have very many ratings: buckets as wide as their numbers are large tell them apart.
+        whole, log = self.whole or self.activity, self.log or self.activity
+        return Question(name=name, low=low, high=high, whole=whole, log=log)
 
     def _example(self) -> str:
         return "--range 1:5" if self.rating else "--range 0:120"

@@ -50,6 +50,8 @@ def ask(
     default this answer and nothing more. `newer_data` says that files may have grown since.
     """
     holders = _checked(people)
+    if failures.devices:
+        raise ConfigError("phones that drop out by chance are no failures of a survey: leave them out of it.")
     chosen = _method(question, epsilon, method, sum(len(holder.values) for holder in holders))
     created, start = datetime.now(UTC), time.perf_counter()
     schedule = _schedule(question, chosen)

@@ -13,7 +13,7 @@ from cofactor.config import fraction
 from cofactor.config import whole as whole_number
 from cofactor.errors import ConfigError
 from cofactor.randomness import Seeds
-from cofactor.survey.distribution import Distribution
+from cofactor.survey.distribution import Distribution, written
 from cofactor.survey.method import Floats, Gives, Integers, Method
 
 _FEWEST = 20
@@ -29,7 +29,7 @@ class Interval:
 
     def __str__(self) -> str:
         ends = np.broadcast_arrays(np.atleast_1d(self.low), np.atleast_1d(self.high))
-        return ", ".join(f"{low:.4g} to {high:.4g}" for low, high in zip(*ends, strict=True))
+        return ", ".join(f"{written(low)} to {written(high)}" for low, high in zip(*ends, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

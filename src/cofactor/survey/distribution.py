@@ -192,15 +192,20 @@ class Distribution:
         return plotting.svg(self, band=band, truth=truth, title=title, name=name)
 
     def __str__(self) -> str:
-        quarters = ", ".join(f"{value:.4g}" for value in self.quantile(np.array([0.25, 0.5, 0.75])))
-        low, high = self.quantile(0.1), self.quantile(0.9)
+        quarters = ", ".join(written(value) for value in self.quantile(np.array([0.25, 0.5, 0.75])))
+        low, high = written(self.quantile(0.1)), written(self.quantile(0.9))
         return "\n".join(
             [
-                f"mean {self.mean:.4g}, standard deviation {self.deviation:.4g}",
-                f"quarters end at {quarters}; four of five lie between {low:.4g} and {high:.4g}",
+                f"mean {written(self.mean)}, standard deviation {written(self.deviation)}",
+                f"quarters end at {quarters}; four of five lie between {low} and {high}",
                 f"{len(self.probabilities):,} buckets from {self.edges[0]:.6g} to {self.edges[-1]:.6g}",
             ]
         )
+
+
+def written(value: float) -> str:
+    """Write a number for people: four digits, and large ones without powers of ten."""
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _moments(edges: Floats, whole: bool) -> tuple[Floats, Floats]:

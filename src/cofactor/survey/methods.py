@@ -30,7 +30,7 @@ _FEW, _MANY, _CROWD = 512, 1024, 1_000_000
 """Buckets of a square wave: more of them for a million people and more."""
 _LISTED = 16
 """Of more whole numbers than this a wave tells more than answers from their list."""
-_SMOOTHABLE = 256
+SMOOTHABLE = 256
 """Buckets from which on smoothing does good. Of fewer, a step is a large part of the range: with 64 buckets
 smoothing makes the error up to five times as large, with 512 it makes it smaller."""
 
@@ -51,4 +51,4 @@ def usual_method(question: Question, epsilon: float, people: int) -> Method:
         return SquareWave(epsilon=epsilon, buckets=_FEW if people < _CROWD else _MANY)
     if levels <= _LISTED and levels - 2 < 3 * math.exp(epsilon):
         return Binning(epsilon=epsilon, buckets=levels, bins=levels)
-    return SquareWave(epsilon=epsilon, buckets=levels, discrete=True, smoothing=levels >= _SMOOTHABLE)
+    return SquareWave(epsilon=epsilon, buckets=levels, discrete=True, smoothing=levels >= SMOOTHABLE)

@@ -10,11 +10,11 @@ import numpy as np
 from cofactor.config import whole as whole_number
 from cofactor.errors import ConfigError
 from cofactor.survey.bootstrap import Band
-from cofactor.survey.distribution import Distribution, Floats
+from cofactor.survey.distribution import Distribution, Floats, written
 from cofactor.svg import COLOURS, GREY, PALE, decimals, nice_step, opened, stroke, text
 
 _WIDTH, _HEIGHT = 720, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 20, 66, 76
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 36, 66, 76
 """Space around the frame."""
 _BLUE, _ORANGE = COLOURS[:2]
 _TICKS = 8
@@ -172,7 +172,8 @@ def _legend(band: Band | None, truth: Distribution | None) -> list[str]:
 
 
 def _summary(distribution: Distribution, band: Band | None) -> str:
-    mean, middle = f"mean {distribution.mean:.4g}", f"median {distribution.quantile(0.5):.4g}"
+    mean, middle = (written(each) for each in (distribution.mean, distribution.quantile(0.5)))
+    mean, middle = f"mean {mean}", f"median {middle}"
     if band is not None:
         mean, middle = f"{mean} ({band.mean})", f"{middle} ({band.quantile(0.5)})"
     return f"{mean}, {middle}"

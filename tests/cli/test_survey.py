@@ -176,8 +176,8 @@ def test_people_without_a_number_are_left_out_or_answer_by_chance(cofactor: Comm
 
 @pytest.mark.usefixtures("folder")
 def test_users_are_asked_how_many_ratings_they_have(cofactor: Command) -> None:
-    ask = ("survey", "all.csv", "--activity", "--epsilon", 8, "--budget-epsilon", 20)
-    done = cofactor(*ask, "--out", "run", "--json")
+    ask = ("survey", "all.csv", "--activity", "--epsilon", 8, "--budget-epsilon", 20, "--range")
+    done = cofactor(*ask, "1:40", "--out", "run", "--json")
     assert done.code == 0, done.err
     assert done.json["question"] | {"kind": ""} == {
         "kind": "", "name": "ratings of a user", "low": 1, "high": 40, "whole": True, "log": True,
@@ -185,7 +185,7 @@ def test_users_are_asked_how_many_ratings_they_have(cofactor: Command) -> None:
     assert (done.json["answered"], done.json["local"]["outside"]) == (60, 0)
     # Of sixty users each answers right but for a few percent.
     assert done.json["mean"]["value"] == pytest.approx(20, abs=12)
-    narrow = cofactor(*ask, "--range", "1:9", "--out", "other", "--json").json
+    narrow = cofactor(*ask, "1:9", "--out", "other", "--json").json
     assert narrow["local"]["outside"] > 20
 
 
@@ -297,6 +297,7 @@ MISTAKES = [
     ("survey people.csv --range 0:1 --epsilon 1", 2, r"say what is asked for: --column age"),
     (f"{AGE} --activity --epsilon 1", 2, r"leave out --column, or --activity"),
     ("survey all.csv --rating --activity --epsilon 1", 2, r"two questions"),
+    ("survey all.csv --activity --epsilon 1", 2, r"name a range: --range 1:5000"),
     ("survey all.csv --activity --missing skip --epsilon 1", 2, r"--missing is for tables"),
     (f"{NINE} --item town", 2, r"--item is for files of ratings"),
     (f"{NINE} --missing zero", 2, r"missing must be one of"),
@@ -317,7 +318,7 @@ MISTAKES = [
     ("survey notes --column age --range 0:9 --epsilon 1", 2, r"notes is a folder"),
     ("survey empty.csv --column age --range 0:9 --epsilon 1", 2, r"empty\.csv is empty"),
     ("survey header.csv --column age --range 0:9 --epsilon 1", 2, r"no rows below"),
-    ("survey north.csv --activity --user person --epsilon 1", 2, r'no column "person"'),
+    ("survey north.csv --activity --range 1:40 --user person --epsilon 1", 2, r'no column "person"'),
     ("train all.csv --choose-cap 0.1", 2, r"names one file"),
     (
         f"{SHOPS} --choose-cap 0.1",

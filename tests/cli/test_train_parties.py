@@ -71,7 +71,8 @@ def test_files_are_parties_and_one_object_tells_all_about_them(
     assert promised["unit"] == ("user" if words is SHOPS else "rating")
     assert 1.9 < promised["epsilon"] <= 2
     assert told["bytes"] == Run.load("run").facts()["together"]["bytes"] > 0
-    assert names(folder) == sorted([*worlds.FILES, "run", *(f"{name}.ledger" for name in files)])
+    ledgers = [f"{name}.ledger{more}" for name in files for more in ("", ".key")]
+    assert names(folder) == sorted([*worlds.FILES, "run", *ledgers])
     spent = Ledger.open(f"{files[0]}.ledger").spent().epsilon
     assert spent == pytest.approx(promised["epsilon"], rel=1e-6)
 

@@ -11,6 +11,7 @@ from cofactor.errors import BudgetExceeded, ConfigError, LedgerError
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party, fingerprint
+from cofactor.federation.sealing import sealed
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.ledger import Ledger
@@ -55,7 +56,9 @@ def test_ledger_is_begun_beside_the_file_and_continued(party: Party) -> None:
     assert party.ledger_path is not None
     first = open_ledger(party, PURE, None)
     assert party.ledger_path.exists()
-    assert (first.party, first.fingerprint, first.budget) == (party.name, party.fingerprint, PURE)
+    assert party.ledger_path is not None
+    told = sealed(party.fingerprint, party.ledger_path)
+    assert (first.party, first.fingerprint, first.budget) == (party.name, told, PURE)
     spend(first, release(), 1)
     again = open_ledger(party, Budget(epsilon=1.0, delta=0.0, unit="user"), None)
     assert len(again.entries) == 1
@@ -77,7 +80,8 @@ def test_ledger_of_a_file_that_changed_is_refused_or_goes_on_with_newer_data(par
     with pytest.raises(LedgerError, match=r"belongs to other data.*--newer-data"):
         open_ledger(grown, PURE, None)
     ledger = open_ledger(grown, PURE, None, newer_data=True)
-    assert ledger.fingerprint == fingerprint(party.file)
+    assert party.ledger_path is not None
+    assert ledger.fingerprint == sealed(fingerprint(party.file), party.ledger_path)
     assert ledger.spent().epsilon == pytest.approx(0.25)
     assert open_ledger(grown, PURE, None).count == ledger.count
 

@@ -84,6 +84,17 @@ def test_any_numbers_have_ticks(values: tuple[float, float]) -> None:
     assert max(numbers) >= values[1] - 1e-9
 
 
+def test_equal_factors_are_equally_far_apart_and_what_reaches_below_zero_ends_at_the_frame() -> None:
+    points = {"a": {"1": Point(0.001), "10": Point(0.01)}, "b": {"1": Point(0.1, -0.1, 0.19)}}
+    svg = ElementTree.fromstring(Chart(title="", measure="", panels=[panel(lines=points)], log=True).svg())
+    ticks = {each.text: float(each.attrib["y"]) for each in svg.iter(f"{SVG}text")}
+    assert ticks["0.001"] - ticks["0.01"] == pytest.approx(ticks["0.01"] - ticks["0.1"], abs=0.2)
+    assert list(ticks)[2:10] == ["0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2"]
+    (frame,) = svg.iter(f"{SVG}g")
+    bars = [float(each.attrib["y1"]) for each in frame.iter(f"{SVG}line") if each.attrib["stroke"][0] == "#"]
+    assert max(bars) == pytest.approx(ticks["0.001"] - 4, abs=0.2)
+
+
 def test_lines_beyond_the_colours_can_still_be_told_apart() -> None:
     many = {f"line {k}": {"1": Point(1.0 + k), "10": Point(2.0 + k)} for k in range(12)}
     looks = [

@@ -25,6 +25,7 @@ from cofactor.privacy.mechanisms import (
     Skellam,
 )
 from cofactor.privacy.schedule import Release, Schedule
+from cofactor.randomness import SecureRandom
 from tests.privacy.making import bound_for
 
 PURE = (Laplace(), DiscreteLaplace(noise_multiplier=3.0), RandomizedResponse(choices=5, epsilon=1.0))
@@ -180,3 +181,37 @@ def test_a_mechanism_at_the_end_of_its_range_gets_its_least_noise() -> None:
     [mechanism] = [each.mechanism for each in found.releases]
     assert isinstance(mechanism, SampledGaussian)
     assert mechanism.noise_multiplier < 0.01
+
+
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.9])
+@pytest.mark.parametrize("noise", [Gaussian(), Skellam(), Laplace()])
+def test_what_was_released_before_leaves_the_rest_of_the_budget(noise: Any, part: float) -> None:
+    budget = Budget(epsilon=2.0, delta=1e-6, unit="user")
+    answer = RandomizedResponse(choices=4, epsilon=2.0 * part)
+    before = answer.event(answer.bound, dimension=1, random=SecureRandom(), what="age", by="a", to="b")
+    release = Release(what="x", mechanism=noise, bound=bound_for(noise), dimension=5)
+    found = calibrated(Schedule(releases=(release,), rounds=3).with_fixed([before]), budget)
+    assert found.releases[-1].mechanism == answer
+    cost = spent(found.events(), 1e-6, unit="user").epsilon
+    assert 0.98 * 2.0 < cost <= 2.0
+    alone = spent(found.without_fixed().events(), 1e-6, unit="user").epsilon
+    assert alone < cost
+
+
+def test_wide_releases_made_before_keep_their_width() -> None:
+    budget = Budget(epsilon=4.0, delta=1e-6, unit="user")
+    wide = Skellam(noise_multiplier=3.0)
+    event = wide.event(bound_for(wide), dimension=10_000, random=SecureRandom(), what="x", by="a", to="b")
+    release = Release(what="y", mechanism=Gaussian(), bound=bound_for(Gaussian()), dimension=7)
+    found = calibrated(Schedule(releases=(release,), rounds=1).with_fixed([event]), budget)
+    assert found.releases[-1].dimension == 10_000
+    assert spent(found.events(), 1e-6, unit="user").epsilon <= 4.0
+
+
+def test_nothing_left_of_a_budget_is_refused_with_the_reason() -> None:
+    answer = RandomizedResponse(choices=4, epsilon=1.99)
+    before = answer.event(answer.bound, dimension=1, random=SecureRandom(), what="age", by="a", to="b")
+    release = Release(what="x", mechanism=Gaussian(), bound=bound_for(Gaussian()), dimension=1)
+    schedule = Schedule(releases=(release,), rounds=1).with_fixed([before])
+    with pytest.raises(Refused, match="released before takes nearly all"):
+        calibrated(schedule, Budget(epsilon=2.0, delta=1e-6, unit="user"))

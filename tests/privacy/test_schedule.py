@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from cofactor.errors import ConfigError
-from cofactor.privacy.events import Bound
+from cofactor.privacy.answers import RandomizedResponse
+from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.mechanisms import Gaussian, Laplace, PoissonBinomial, SampledGaussian
 from cofactor.privacy.schedule import Release, Schedule
 
@@ -117,3 +118,27 @@ def test_scaled_schedule_keeps_the_rounds_of_its_releases() -> None:
 def test_release_in_no_round_is_refused(rounds: Any) -> None:
     with pytest.raises(ConfigError, match=r"^rounds must be"):
         replace(BIASES, rounds=rounds)
+
+
+ANSWER = RandomizedResponse(choices=4, epsilon=0.5)
+BEFORE = Event(
+    what="age, round 1",
+    by="north",
+    to="coordinator",
+    mechanism=ANSWER,
+    bound=ANSWER.bound,
+    count=3,
+    slack=1e-9,
+)
+
+
+def test_what_was_released_before_counts_as_often_as_it_was_and_is_not_scaled() -> None:
+    schedule = SCHEDULE.with_fixed([BEFORE])
+    for each in (schedule, schedule.scaled(5.0)):
+        *_, event = each.events()
+        assert event.once() == BEFORE.once()
+        assert (event.count, event.slack) == (3, 1e-9)
+        *_, early = each.events(1)
+        assert early.count == 3
+    assert schedule.scaled(5.0).releases[:-1] == SCHEDULE.scaled(5.0).releases
+    assert schedule.without_fixed() == SCHEDULE

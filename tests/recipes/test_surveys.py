@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from cofactor.data.ratings import Scale
-from cofactor.errors import BudgetExceeded, ConfigError, Refused
+from cofactor.errors import BudgetExceeded, ConfigError, LedgerError, Refused
+from cofactor.federation.books import begin_ledger
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
@@ -95,6 +96,54 @@ def test_a_folder_that_leaves_a_survey_out_is_found_out(federation: Federation, 
     file.write_text(json.dumps(facts))
     failed = {check.name for check in verify(tmp_path / "run").checks if not check.holds}
     assert {"guarantee", "files"} <= failed
+
+
+def test_a_ledger_under_another_name_is_charged_all_the_same(tmp_path: Path) -> None:
+    on_disk = shops(tmp_path)
+    for party in on_disk.parties:
+        assert party.ledger_path is not None
+        begin_ledger(party, BUDGET, party.ledger_path)
+    names = [replace(party, name=f"shop {party.name}") for party in on_disk.parties]
+    federation = Federation.horizontal(names, scale=Scale(1, 5))
+    without_files = [replace(party, file=None, fingerprint="") for party in names]
+    survey = activity(Federation.horizontal(without_files, scale=Scale(1, 5)), 1.5)
+    run = train(RECIPE, federation, budget=BUDGET, surveys=[survey])
+    assert run.guarantee.epsilon is not None
+    assert 1.9 < run.guarantee.epsilon <= 2.0
+    for party in federation.parties:
+        assert party.ledger_path is not None
+        ledger = Ledger.open(party.ledger_path)
+        assert "ratings of a user, round 1" in whats(ledger)
+        assert 1.9 < ledger.spent().epsilon <= 2.0
+
+
+def test_a_ledger_that_knows_other_answers_of_a_survey_is_refused(tmp_path: Path) -> None:
+    federation = shops(tmp_path)
+    survey = activity(federation, 0.5, budget=BUDGET)
+    cheap: Any = replace(survey.method, epsilon=0.1)  # type: ignore[type-var]
+    events = tuple(replace(event, mechanism=cheap.mechanism) for event in survey.events)
+    forged = replace(survey, events=events, method=cheap)
+    with pytest.raises(LedgerError, match="other answers"):
+        train(RECIPE, federation, budget=BUDGET, surveys=[forged])
+
+
+def test_the_loss_of_a_party_with_all_others_against_it_counts_its_answers(
+    federation: Federation, tmp_path: Path
+) -> None:
+    run = train(RECIPE, federation, budget=BUDGET, surveys=[activity(federation, 1.0)])
+    run.save(tmp_path / "run")
+    file = tmp_path / "run" / "run.json"
+    facts = json.loads(file.read_text())
+    assert facts["together"]["parties"]["north"]["epsilon"] > 1.9
+    facts["together"]["parties"]["north"]["epsilon"] = 1.3  # what the training alone would cost
+    file.write_text(json.dumps(facts))
+    assert "releases" in {check.name for check in verify(tmp_path / "run").checks if not check.holds}
+
+
+def test_a_survey_named_twice_is_refused(federation: Federation) -> None:
+    survey = activity(federation)
+    with pytest.raises(ConfigError, match="named twice"):
+        train(RECIPE, federation, budget=BUDGET, surveys=[survey, survey])
 
 
 def test_ledgers_beside_files_are_not_charged_twice(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from cofactor.errors import (
     PrivacyWarning,
     RunError,
 )
-from cofactor.federation.channel import Failures
+from cofactor.federation.channel import Failures, InProcess
 from cofactor.federation.door import COORDINATOR, Door
 from cofactor.federation.messages import Letter, Message
 from cofactor.federation.run import Run
@@ -31,6 +31,7 @@ from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.weights import Weights
 from cofactor.randomness import InsecureRandom, SecureRandom
+from cofactor.survey import asking
 from cofactor.survey.asking import ask
 from cofactor.survey.binning import Binning
 from cofactor.survey.haar import HaarHRR
@@ -280,7 +281,7 @@ def test_what_cannot_be_asked_is_refused(
 
 
 def answering(method: Method, count: int = 20) -> Answering:
-    budget = Budget(epsilon=method.epsilon, delta=0.0, unit="user", adjacency="replace")
+    budget = Budget(epsilon=4 * method.epsilon, delta=0.0, unit="user", adjacency="replace")
     ledger = Ledger.create(None, party="p", fingerprint="x", budget=budget)
     door = Door(party="p", ledger=ledger, random=SecureRandom(), run="s")
     door.begin(1)
@@ -292,14 +293,11 @@ def test_people_answer_the_question_that_was_agreed_on_and_no_other() -> None:
         answering(METHODS[0]).handle(1, Asking(question="income"))
 
 
-def test_people_answer_once_whoever_asks_again() -> None:
-    survey = asked(30)
-    half = answering(METHODS[0])
-    half.handle(1, Asking(question="age"))
-    half.door.begin(2)
-    with pytest.raises(CofactorError):
-        half.handle(2, Asking(question="age"))
-    assert len(survey.events) == 1
+def test_people_answer_once_whoever_asks_again(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Adding, "rounds", 3)
+    survey = ask(people, AGE, epsilon=1.0, budget=Budget(epsilon=9.0, delta=0.0, unit="user"))
+    assert len(entries(people)) == 1
+    assert survey.answered == 200
 
 
 @pytest.mark.parametrize("method", METHODS, ids=named)
@@ -424,3 +422,128 @@ def test_a_mean_tells_no_range() -> None:
     assert survey.distribution is None
     with pytest.raises(ConfigError, match="no range"):
         survey.between(0, 10)
+
+
+# Who else is there
+
+
+def test_a_holder_with_a_smaller_budget_of_its_own_keeps_it(people: People) -> None:
+    careful = replace(people, budget=Budget(epsilon=0.3, delta=1e-6, unit="user"))
+    run = Budget(epsilon=9.0, delta=1e-6, unit="user")
+    with pytest.raises(BudgetExceeded, match=r"the budget is 0\.3"):
+        ask(careful, AGE, epsilon=0.5, budget=run)
+    ask(careful, AGE, epsilon=0.2, budget=run)
+    assert people.ledger_path is not None
+    assert Ledger.open(people.ledger_path).budget == careful.budget
+    with pytest.raises(BudgetExceeded):
+        ask(careful, AGE, epsilon=0.2, budget=run)
+
+
+def test_two_holders_of_one_file_are_refused(people: People) -> None:
+    assert people.file is not None
+    other = replace(people, name="other", file=people.file.parent / "." / people.file.name)
+    with pytest.raises(ConfigError, match="same file"):
+        ask([people, other], AGE, epsilon=1.0)
+
+
+@pytest.mark.parametrize("values", [["secret-17"], [10**400], [None], "secret-17"])
+def test_values_that_are_no_numbers_are_told_without_telling_them(values: Any) -> None:
+    with pytest.raises(DataError, match="must be") as caught:
+        People(values=values)
+    assert "17" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+class Rubbish:
+    """A channel on which one phone sends something else."""
+
+    def __init__(self, channel: Any, data: bytes) -> None:
+        self._channel, self._data, self.parties = channel, data, channel.parties
+
+    def ask(self, round: int, letters: Any, step: int | None = None) -> Any:
+        answers = self._channel.ask(round, letters, step)
+        return replace(answers, by_party={**answers.by_party, "phone 3": self._data})
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"rubbish",
+        Letter(session="other", round=1, sender="phone 3", body=Asking(question="age")).to_bytes(),
+    ],
+)
+def test_one_phone_that_sends_rubbish_does_not_stop_the_others(
+    data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phones = [People(name=f"phone {k}", values=np.array([40.0])) for k in range(5)]
+    monkeypatch.setattr(
+        asking, "InProcess", lambda hosts, **settings: Rubbish(InProcess(hosts, **settings), data)
+    )
+    survey = ask(phones, AGE, epsilon=1.0)
+    assert survey.answered == 4
+    assert set(survey.unanswered) == {"phone 3"}
+    assert len(survey.events) == 5  # it was charged: what it sent is its own affair
+
+
+def test_a_phone_whose_budget_is_spent_meanwhile_does_not_stop_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    phones = [People(name=f"phone {k}", values=np.array([40.0])) for k in range(4)]
+    spend = Ledger.spend
+
+    def refuse(self: Ledger, event: Event, *, run: str = "") -> Any:
+        if self.party == "phone 2":
+            raise BudgetExceeded("somebody else was faster.")
+        return spend(self, event, run=run)
+
+    monkeypatch.setattr(Ledger, "spend", refuse)
+    survey = ask(phones, AGE, epsilon=1.0)
+    assert survey.unanswered == {"phone 2": "somebody else was faster."}
+    assert {event.by for event in survey.events} == {"phone 0", "phone 1", "phone 3"}
+
+
+@pytest.mark.parametrize("method", METHODS, ids=named)
+def test_what_goes_beside_the_answers_does_not_depend_on_the_values(method: Method) -> None:
+    first, last = (method.asked(np.full(50, value), InsecureRandom(5)).beside for value in (0.0, 1.0))
+    assert tuple(sorted(first)) == tuple(sorted(method.beside))
+    for name in method.beside:
+        np.testing.assert_array_equal(first[name], last[name])
+        assert first[name].dtype == last[name].dtype
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda survey: replace(survey, events=()),
+        lambda survey: replace(survey, events=survey.events * 2),
+        lambda survey: replace(survey, method=SquareWave(epsilon=0.1)),
+        lambda survey: replace(survey, events=tuple(replace(e, by="nobody") for e in survey.events)),
+        lambda survey: replace(survey, answered=10**7),
+        lambda survey: replace(survey, answered=0),
+    ],
+)
+def test_a_survey_that_contradicts_what_was_released_cannot_be_made(
+    change: Callable[[Survey], Survey],
+) -> None:
+    survey = asked(50)
+    with pytest.raises(RunError, match="survey of age"):
+        change(survey)
+
+
+def test_a_survey_without_its_ledgers_is_not_read(folder: Path) -> None:
+    shutil.rmtree(folder / "ledgers")
+    with pytest.raises(RunError, match="changed, added or lost"):
+        Survey.load(folder)
+
+
+def test_ends_too_close_to_tell_anything_apart_are_refused() -> None:
+    with pytest.raises(ConfigError, match="too close"):
+        Question(name="x", low=1e10, high=float(np.nextafter(1e10, 2e10)), log=True)
+
+
+def test_the_guarantee_says_that_everybody_is_taken_for_another_person() -> None:
+    assert "every number is another person's" in str(asked(10).guarantee)

@@ -1,14 +1,17 @@
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from cofactor.data.ratings import Scale
+from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import BudgetExceeded, ConfigError, DataError
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.weights import Weights
 from cofactor.randomness import InsecureRandom
 from cofactor.survey.before_training import ACTIVITY, RATING, choose_cap, rating_histogram
 from cofactor.survey.people import activity_of, one_rating_each
@@ -41,6 +44,42 @@ def test_the_histogram_of_ratings_finds_their_mean(devices: Federation) -> None:
     assert survey.distribution is not None
     assert len(survey.distribution.probabilities) == 5
     assert survey.question.name == RATING
+
+
+def test_half_stars_are_rounded_by_chance_and_right_on_average() -> None:
+    half = CROWD.select(users=np.arange(2000))
+    rows = Ratings.from_rows(
+        half.users, half.items, np.full(len(half), 3.5, np.float32),
+        user_ids=half.user_ids, item_ids=half.item_ids, scale=Scale(1, 5),
+    )  # fmt: skip
+    survey = rating_histogram(Federation.on_device(rows, scale=Scale(1, 5)), 8.0, random=InsecureRandom(1))
+    assert survey.mean == pytest.approx(3.5, abs=0.1)
+
+
+def test_a_scale_or_catalogue_that_was_read_off_the_data_is_told(tmp_path: Path) -> None:
+    stated = shops()
+    read = Federation.horizontal(stated.parties)
+    for ask_for in (choose_cap, rating_histogram):
+        found: Any = ask_for(read, 1.0)
+        survey = getattr(found, "survey", found)
+        assert any("scale" in warning for warning in survey.guarantee.warnings)
+    assert not any("scale" in warning for warning in rating_histogram(stated, 1.0).guarantee.warnings)
+
+
+def test_a_party_with_a_budget_of_its_own_keeps_it(tmp_path: Path) -> None:
+    federation = shops(tmp_path)
+    own = Budget(epsilon=0.3, delta=1e-6, unit="user")
+    careful = replace(federation.parties[0], budget=own)
+    federation = Federation.horizontal([careful, federation.parties[1]], scale=Scale(1, 5))
+    with pytest.raises(BudgetExceeded, match=r"the budget is 0\.3"):
+        choose_cap(federation, 0.5, budget=Budget(epsilon=2.0, delta=1e-6, unit="user"))
+    assert not any(party.has_ledger for party in federation.parties)
+
+
+def test_users_with_weights_are_not_asked_alike() -> None:
+    weighed = Federation.on_device(CROWD, scale=Scale(1, 5)).with_weights(Weights.equal())
+    with pytest.raises(ConfigError, match="weights promise some more"):
+        choose_cap(weighed, 1.0)
 
 
 def test_ratings_on_a_scale_without_whole_ends_are_surveyed_as_real_numbers() -> None:

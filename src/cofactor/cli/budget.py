@@ -58,11 +58,12 @@ def budget(
 
 def _continue(data: Path, path: Path) -> None:
     from cofactor.federation.party import fingerprint
+    from cofactor.federation.sealing import sealed
     from cofactor.privacy.ledger import Ledger
 
     if not data.exists():
         raise DataError(f"{data} does not exist: there are no newer data to go on with.")
-    Ledger.open(path).extended(fingerprint(data))
+    Ledger.open(path).extended(sealed(fingerprint(data), path))
 
 
 def _places(party: Path) -> tuple[Path, Path]:
@@ -94,6 +95,7 @@ def _budget(epsilon: float | None, delta: float | None, unit: str | None, adjace
 
 def _open_new(data: Path, path: Path, wanted: "Budget", per: str | None) -> None:
     from cofactor.federation.party import fingerprint
+    from cofactor.federation.sealing import sealed
     from cofactor.privacy.entries import RENEWED
     from cofactor.privacy.ledger import Ledger
 
@@ -110,7 +112,7 @@ def _open_new(data: Path, path: Path, wanted: "Budget", per: str | None) -> None
     Ledger.create(
         path,
         party=data.name.split(".")[0] or data.name,
-        fingerprint=fingerprint(data),
+        fingerprint=sealed(fingerprint(data), path),
         budget=wanted,
         per=cast("Period | None", per),
     )
@@ -118,11 +120,13 @@ def _open_new(data: Path, path: Path, wanted: "Budget", per: str | None) -> None
 
 def _show(data: Path, path: Path, *, recover: bool, as_json: bool) -> None:
     from cofactor.federation.party import fingerprint
+    from cofactor.federation.sealing import belongs
     from cofactor.privacy.ledger import Ledger
 
     ledger = Ledger.open(path, recover=recover)
     facts = _facts(ledger, path)
-    facts["data_unchanged"] = fingerprint(data) == ledger.fingerprint if data.exists() else None
+    same = data.exists() and belongs(ledger.fingerprint, fingerprint(data), path)
+    facts["data_unchanged"] = same if data.exists() else None
     if facts["data_unchanged"] is False:
         facts["warnings"].append(
             f"{data} has changed since: these are not the data that the budget is for. Put them back, or, if "

@@ -50,7 +50,7 @@ def survey(
             "--range",
             metavar="LOW:HIGH",
             help="Between which numbers answers lie, such as 0:120. Who lies outside answers as the nearer "
-            "end; with --activity, 1 to the number of items if left out.",
+            "end; with --activity, from 1 to how many items there are.",
         ),
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The most that an answer may tell.")] = None,
@@ -150,7 +150,7 @@ def _checked_epsilon(epsilon: float | None) -> float:
         from cofactor.privacy.figures import percent
 
         given = sys.argv[1:]
-        ranged = any(word.startswith(("--range", "--activity")) for word in given)
+        ranged = any(word.startswith("--range") for word in given)
         command = shlex.join(
             ["cofactor", *given, *([] if ranged else ["--range", "0:120"]), "--epsilon", "1"]
         )

@@ -69,12 +69,11 @@ class Wish:
             raise ConfigError("--item is for files of ratings, with --activity or --rating. Leave it out.")
         if self.shuffled is not None:
             fraction(shuffled=self.shuffled)
-        if self.range is None and not self.activity:
-            raise ConfigError(f"name a range: {self._example()}. {_WHY_RANGE}.")
-        if self.range is not None:
-            chosen_method(self.method, self._question(*self.range), self.epsilon, self.buckets, people=2)
-        elif self.method is not None:
+        if self.method is not None:
             one_of(METHODS, method=self.method)
+        if self.range is None:
+            raise ConfigError(f"name a range: {self._example()}. {_WHY_RANGE}.")
+        chosen_method(self.method, self._question(*self.range), self.epsilon, self.buckets, people=2)
 
     @property
     def _of_ratings(self) -> bool:
@@ -127,8 +126,8 @@ class Wish:
             raise DataError(f"{self.file}: its rows only tell that something happened: there are no ratings.")
         alone = Federation.horizontal([party])
         people = (activity_of if self.activity else one_rating_each)(alone)
-        low, high = self.range or (1, max(2, party.ratings.item_count))
-        return people[0], self._question(low, high), 0
+        assert self.range is not None
+        return people[0], self._question(*self.range), 0
 
     def _question(self, low: float, high: float) -> "Question":
         from cofactor.survey.before_training import ACTIVITY, RATING
@@ -141,6 +140,8 @@ class Wish:
         return Question(name=name, low=low, high=high, whole=whole, log=log)
 
     def _example(self) -> str:
+        if self.activity:
+            return "--range 1:5000, up to as many items as there are"
         return "--range 1:5" if self.rating else "--range 0:120"
 
     def _what_is_left(self, people: "People") -> str:

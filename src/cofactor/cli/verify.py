@@ -1,14 +1,17 @@
 """`cofactor verify`: does a run folder bear out what it promises?"""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cofactor.cli import options
 from cofactor.cli.text import RED, print_json, print_line, print_table
-from cofactor.errors import DataError
+from cofactor.errors import CofactorError, DataError
+
+if TYPE_CHECKING:
+    from cofactor.federation.verify import Check
 
 
 def verify(
@@ -23,8 +26,10 @@ def verify(
     from cofactor.federation.folder import read_facts
     from cofactor.federation.verify import verify as examine
 
-    verdict = examine(run, ledgers=[_ledger_of(path) for path in ledger or ()])
-    guarantee = read_facts(run)["guarantee"]
+    verdict, facts = examine(run, ledgers=[_ledger_of(path) for path in ledger or ()]), read_facts(run)
+    if "survey" in facts:
+        verdict = replace(verdict, checks=(*verdict.checks, _survey(run)))
+    guarantee = facts["guarantee"]
     if json:
         checks = [asdict(check) for check in verdict.checks]
         promised = {name: guarantee.get(name) for name in ("holds", "epsilon", "delta", "unit", "adjacency")}
@@ -34,6 +39,18 @@ def verify(
         print_table(("holds", "check", "what was found"), rows)
         _conclude(verdict.holds, promised=guarantee["holds"])
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _survey(run: Path) -> "Check":
+    """Check that a survey's estimate follows from its answers, and its answers from what was released."""
+    from cofactor.federation.verify import Check
+    from cofactor.survey.result import Survey
+
+    try:
+        found = Survey.load(run)
+    except CofactorError as error:
+        return Check("survey", False, str(error))
+    return Check("survey", True, f"What it says follows from the answers of {found.answered:,} people.")
 
 
 def _conclude(holds: bool, *, promised: bool) -> None:

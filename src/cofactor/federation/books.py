@@ -8,6 +8,7 @@ from typing import Protocol
 
 from cofactor.errors import ConfigError, LedgerError
 from cofactor.federation.party import Party
+from cofactor.federation.sealing import belongs, sealed
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.ledger import Ledger
@@ -46,8 +47,8 @@ def open_ledger(party: Party, budget: Budget, folder: Path | None, *, newer_data
 
 def begin_ledger(party: Keeping, budget: Budget, path: Path | None) -> Ledger:
     """Begin a ledger for somebody's data; without a path it lives in memory."""
-    fingerprint = party.fingerprint or "ratings of a simulation"
-    return Ledger.create(path, party=party.name, fingerprint=fingerprint, budget=budget)
+    told = sealed(party.fingerprint, path) if path and party.fingerprint else "data of a simulation"
+    return Ledger.create(path, party=party.name, fingerprint=told, budget=budget)
 
 
 def ledger_at(path: Path, party: Keeping, *, newer_data: bool = False) -> Ledger:
@@ -57,13 +58,13 @@ def ledger_at(path: Path, party: Keeping, *, newer_data: bool = False) -> Ledger
     since, and that the ledger goes on with it.
     """
     ledger = Ledger.open(path, recover=True)
-    if party.fingerprint and party.fingerprint != ledger.fingerprint:
+    if party.fingerprint and not belongs(ledger.fingerprint, party.fingerprint, path):
         if not newer_data:
             raise LedgerError(
                 f"{path}: belongs to other data than {party.file}: another file, or the file has changed. If "
                 f"it has grown, go on with 'cofactor budget {party.file} --newer-data'."
             )
-        ledger.extended(party.fingerprint)
+        ledger.extended(sealed(party.fingerprint, path))
     return ledger
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cofactor.config import fraction, positive
-from cofactor.errors import TooFew
+from cofactor.errors import CofactorError, TooFew
 from cofactor.federation.door import RoundLost
 from cofactor.federation.host import Host
 
@@ -92,11 +92,15 @@ class InProcess:
         roles: Mapping[str, Host] | None = None,
         failures: Failures = NO_FAILURES,
         threads: int | None = None,
+        forgiving: bool = False,
     ) -> None:
-        """Take the parties' ends, and those of others who take part; up to 64 work at the same time."""
+        """Take the parties' ends, and those of others who take part; up to 64 work at the same time.
+
+        If it is `forgiving`, a party that refuses is missing; otherwise its error ends the round for all.
+        """
         self._parties = tuple(hosts)
         self._hosts = dict(hosts) | dict(roles or {})
-        self._failures = failures
+        self._failures, self._forgiving = failures, forgiving
         self._pool = ThreadPoolExecutor(threads or min(max(1, len(self._hosts)), 64))
 
     @property
@@ -105,7 +109,7 @@ class InProcess:
         return self._parties
 
     def ask(self, round: int, letters: Mapping[str, bytes], step: int | None = None) -> Answers:
-        """Ask parties at the same time; an error at a party ends the round for all."""
+        """Ask parties at the same time."""
         futures = {
             party: self._pool.submit(self._one, self._hosts[party], round, data, step)
             for party, data in letters.items()
@@ -131,4 +135,8 @@ class InProcess:
             return lost
         except TooFew as few:
             return str(few)
+        except CofactorError as error:
+            if not self._forgiving:
+                raise
+            return str(error)
         return self._failures.after(host.party, round, step) or reply

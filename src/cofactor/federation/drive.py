@@ -57,6 +57,8 @@ class Session:
     """Where the coordinator remembers the last finished round; None if a restart begins anew."""
     summing: Summing | None = None
     """How sums are made of which nobody sees the parts, if there are any."""
+    forgiving: bool = False
+    """Whether an answer that cannot be read is none, rather than the end of all."""
 
 
 def drive(
@@ -121,7 +123,15 @@ class _Asking:
         answers = self.channel.ask(self.number, self._sent(questions), step)
         self.missing |= answers.missing
         self.lost |= answers.lost
-        return {party: self._opened(data, party) for party, data in answers.by_party.items()}
+        found = {}
+        for party, data in answers.by_party.items():
+            try:
+                found[party] = self._opened(data, party)
+            except RunError as error:
+                if not self.session.forgiving:
+                    raise
+                self.missing[party] = str(error)
+        return found
 
     def _sent(self, questions: Mapping[str, Message]) -> dict[str, bytes]:
         """Write letters; the same question is one letter to all who get it."""

@@ -42,7 +42,7 @@ class Party:
     file: Path | None = None
     """Where the ratings came from; its ledger lies beside it. Without a file the ledger is the run's own."""
     fingerprint: str = ""
-    """Which data these are: the hash of the file's bytes."""
+    """Which data these are: the hash of the file's bytes. It never leaves: see `sealing`."""
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -43,6 +43,8 @@ class Chart:
     panels: Sequence[Panel]
     joined: bool = True
     """Whether the points of a line are joined."""
+    log: bool = False
+    """Whether equal factors are equally far apart: for numbers above 0."""
 
     def svg(self) -> str:
         """Return the file's text."""
@@ -63,7 +65,7 @@ class Chart:
         return "\n".join([*parts, "</svg>\n"])
 
     def _panel(self, panel: Panel, names: list[str]) -> list[str]:
-        frame = _Frame.around(panel, from_zero=not self.joined)
+        frame = _Frame.around(panel, from_zero=not self.joined, log=self.log)
         parts = [
             text(_LEFT, _TOP - 12, panel.title, weight="bold"),
             *frame.axes(panel.columns, self.measure),
@@ -85,24 +87,27 @@ class Chart:
 class _Frame:
     """Where the numbers of a panel stand."""
 
-    bottom: int
-    """The lowest and the highest tick, counted in steps."""
-    top: int
-    step: float
+    ticks: Sequence[float]
+    """From the frame's lower end to its upper one."""
     count: int
     """Columns."""
+    step: float | None
+    """Between two ticks; None where equal factors are equally far apart."""
 
     @classmethod
-    def around(cls, panel: Panel, *, from_zero: bool) -> "_Frame":
+    def around(cls, panel: Panel, *, from_zero: bool, log: bool) -> "_Frame":
         points = [point for line in panel.lines.values() for point in line.values()]
         ends = [y for point in points for y in (point.y, point.low, point.high) if y is not None] or [0, 1]
+        if log and (above := [y for y in ends if y > 0]):
+            return cls(_factors(min(above), max(above)), len(panel.columns), None)
         low, high = min([0.0, *ends] if from_zero else ends), max(ends)
         room = 0.5 * (high - low) or 0.1 * abs(high) or 1.0
         near = [y for y in panel.levels.values() if low - room <= y <= high + room]
         low, high = min([low, *near]), max([high, *near])
         step = nice_step((high - low or abs(high) or 1.0) / 5)
         bottom = math.floor(low / step + 1e-9)
-        return cls(bottom, max(math.ceil(high / step - 1e-9), bottom + 1), step, len(panel.columns))
+        top = max(math.ceil(high / step - 1e-9), bottom + 1)
+        return cls([number * step for number in range(bottom, top + 1)], len(panel.columns), step)
 
     @property
     def slot(self) -> float:
@@ -112,18 +117,19 @@ class _Frame:
         return _LEFT + self.slot * (place + 0.5)
 
     def y(self, value: float) -> float:
-        inner = _HEIGHT - _TOP - _BOTTOM
-        return _TOP + inner * (self.top - value / self.step) / (self.top - self.bottom)
+        inner, low, high = _HEIGHT - _TOP - _BOTTOM, self.ticks[0], self.ticks[-1]
+        if self.step is None:  # an interval may reach below 0
+            low, high, value = math.log(low), math.log(high), math.log(max(value, low))
+        return _TOP + inner * (high - value) / (high - low)
 
     def axes(self, columns: Sequence[str], measure: str) -> list[str]:
         right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
-        digits = decimals(self.step)
+        style = "g" if self.step is None else f".{decimals(self.step)}f"
         parts = []
-        for number in range(self.bottom, self.top + 1):
-            value = number * self.step
+        for value in self.ticks:
             y = self.y(value)
             parts.append(stroke(_LEFT, y, right, y, PALE))
-            parts.append(text(_LEFT - 7, y + 4, f"{value:.{digits}f}", anchor="end"))
+            parts.append(text(_LEFT - 7, y + 4, f"{value:{style}}", anchor="end"))
         parts += [
             stroke(_LEFT, _TOP, _LEFT, bottom, "black"),
             stroke(_LEFT, bottom, right, bottom, "black"),
@@ -139,7 +145,7 @@ class _Frame:
         """Draw levels, and their names beside them without overlap, from the top."""
         parts, right, last = [], _WIDTH - _RIGHT, -math.inf
         for name, value in sorted(levels.items(), key=lambda each: -each[1]):
-            if self.bottom <= value / self.step <= self.top:
+            if self.ticks[0] <= value <= self.ticks[-1]:
                 y = self.y(value)
                 last = max(y + 4, last + 12)
                 parts.append(stroke(_LEFT, y, right, y, GREY, more="stroke-dasharray='5 4'"))
@@ -159,6 +165,15 @@ class _Frame:
                 parts.append(stroke(x, self.y(point.low), x, self.y(point.high), colour))
             parts.append(_marker(x, self.y(point.y), kind))
         return parts
+
+
+def _factors(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times powers of ten, from the last below some numbers to the first above them."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [float(f"{factor}e{power}") for power in powers for factor in (1, 2, 5)]
+    first = max(number for number, tick in enumerate(ticks) if tick <= low)
+    last = next(number for number, tick in enumerate(ticks) if tick >= high and number > first)
+    return ticks[first : last + 1]
 
 
 def _legend(names: Sequence[str], columns: int, width: float, top: float, *, joined: bool) -> list[str]:

@@ -21,6 +21,7 @@ def chart(made: Reproduction) -> Chart:
             for panel in dict.fromkeys(row.panel for row in rows)
         ],
         joined=made.item.startswith("figure") and made.measure != "MB",
+        log=made.log,
     )
 
 

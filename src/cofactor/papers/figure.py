@@ -28,3 +28,5 @@ class Figure:
     """The known sets that it shows, as far as they are there; any one, if none is named."""
     decimals: int = 3
     """With how many its numbers are printed."""
+    log: bool = False
+    """Whether it is drawn with equal factors equally far apart."""

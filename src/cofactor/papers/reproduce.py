@@ -72,6 +72,7 @@ def reproduce(
         seconds=time.perf_counter() - start,
         reading=figure.reading,
         decimals=figure.decimals,
+        log=figure.log,
     )
 
 

@@ -89,6 +89,8 @@ class Reproduction:
     """The same about further sets of data, where there are several."""
     decimals: int = 3
     """With how many to print the numbers."""
+    log: bool = False
+    """Whether to draw equal factors equally far apart."""
 
     def as_json(self) -> dict[str, Any]:
         """Return everything with stable keys."""

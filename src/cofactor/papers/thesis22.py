@@ -25,6 +25,7 @@ FIGURES = {
         data=NAMES,
         reading=f"{_DISTANCES} {_NOISE}",
         decimals=_DECIMALS,
+        log=True,
     ),
     "figure3.3": Figure(
         title="Errors of range queries",
@@ -34,6 +35,7 @@ FIGURES = {
         data=NAMES,
         reading=f"Ranges 0.1 or 0.4 wide begin anywhere; the mean is over all of them. {_NOISE}",
         decimals=_DECIMALS,
+        log=True,
     ),
     "figure3.4": Figure(
         title="Errors of mean, variance and quantiles",
@@ -44,6 +46,7 @@ FIGURES = {
         reading="Quantiles are 10%, 20%, ... 90%. For a variance SR and PM ask half of the people for the "
         f"mean, and the others how far they are from it. {_NOISE}",
         decimals=_DECIMALS,
+        log=True,
     ),
     "figure3.5": Figure(
         title=f"Shapes of waves at epsilon {figures.SHAPES_EPSILON:g}, by b",
@@ -54,6 +57,7 @@ FIGURES = {
         reading="A ratio is that of a trapezoid's upper side to its lower one, which is 2 b long. "
         f"{_DISTANCES} {_NOISE}",
         decimals=_DECIMALS,
+        log=True,
     ),
     "figure3.6": Figure(
         title="SW with EMS, by b",
@@ -63,6 +67,7 @@ FIGURES = {
         data=NAMES,
         reading=f"The b that epsilon settles (section 3.5.3) has a star. {_DISTANCES} {_NOISE}",
         decimals=_DECIMALS,
+        log=True,
     ),
     "figure3.7": Figure(
         title="SW with EMS, by the number of buckets",
@@ -73,6 +78,7 @@ FIGURES = {
         reading="The thesis does not say against what it measures: here against the histogram with as many "
         f"buckets, and against the finest, over which an estimate's buckets are spread evenly. {_NOISE}",
         decimals=_DECIMALS,
+        log=True,
     ),
     "table3.2": Figure(
         title="Methods and what they are measured by",

@@ -30,7 +30,8 @@ _MEDIAN, _SPREAD = 32_000.0, 1.0
 _ROUNDED = {1_000: 0.5, 500: 0.15, 100: 0.2, 1: 0.15}
 """To how many dollars people round their incomes, and which part of them does. The parts are ours."""
 _FARES = 60.0
-"""Dollars; fares below 0 or from here on, about 1% of all, are left out."""
+"""Dollars; fares below 0 or from here on, about 1% of all, are left out. Multiples of 50 cents then lie
+anywhere in their buckets; with 64 they would all lie at the lower ends."""
 _FEW = 100_000
 """People, where few must do."""
 

@@ -56,6 +56,7 @@ def findings5(rows: Sequence[Row]) -> list[str]:
     """Hold what is said of the shapes of waves against ours."""
     square, *others = SHAPES
     best = Claim(says="the square wave has the lowest errors, whatever b is", lines=(square,), than=others)
+    ends = Claim(says="the square wave is better than the triangle", lines=(square,), than=others[-1:])
     found = []
     for panel in panels(rows):
         steps = [
@@ -64,7 +65,7 @@ def findings5(rows: Sequence[Row]) -> list[str]:
             for point in Claim(says="", lines=(line,), than=(next_line,)).points(panel)
         ]
         says = "errors grow, in general, as the ratio falls"
-        found += [*best.found(panel), told(panel.name, says, steps, most=True)]
+        found += [*best.found(panel), *ends.found(panel), told(panel.name, says, steps, most=True)]
     return found
 
 

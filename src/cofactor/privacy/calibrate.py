@@ -27,7 +27,10 @@ def calibrated(schedule: Schedule, budget: Budget) -> Schedule:
     _check_room(schedule, budget)
     # Gaussian noise costs the same for any number of coordinates: parties that differ there share one search.
     sizes = [release.dimension for release in schedule.releases]
-    alike = all(isinstance(release.mechanism, Gaussian) or release.fixed for release in schedule.releases)
+    alike = all(
+        isinstance(release.mechanism, Gaussian) or (release.fixed and release.dimension == 1)
+        for release in schedule.releases
+    )
     found = _calibrated(_resized(schedule, [1] * len(sizes)) if alike else schedule, budget)
     return _resized(found, sizes)
 

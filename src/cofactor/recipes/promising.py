@@ -2,24 +2,16 @@
 
 from dataclasses import replace
 
+from cofactor.federation.doubts import doubts_about
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Recipe, shared_units
-from cofactor.federation.weights import SIMULATED_WEIGHTS, weights_lines
+from cofactor.federation.weights import weights_lines
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.recipes.hosts import aggregate_of
 from cofactor.recipes.sums import without_noise
 from cofactor.recipes.weighing import personal_promise
-
-_READ_SCALE = (
-    "The scale of the ratings was read off the parties' data. Name it, so that nobody's extreme rating shows "
-    "in it."
-)
-_READ_CATALOGUE = (
-    "The catalogue was read off the devices' ratings: an item that only one of them has rated shows that "
-    "somebody did. Give all devices the same catalogue, with items that nobody has rated, too."
-)
 
 
 def guarantee_of(
@@ -45,7 +37,7 @@ def guarantee_of(
     made = replace(
         found,
         why_not=(*found.why_not, *promise.why_not),
-        warnings=(*found.warnings, *promise.warnings, *_doubts(federation)),
+        warnings=(*found.warnings, *promise.warnings, *doubts_about(federation)),
         personal=personal_promise(facts.weights, events, budget),
     )
     return replace(made, why_not=(*made.why_not, *_broken_promises(made)))
@@ -62,21 +54,3 @@ def _broken_promises(guarantee: Guarantee) -> list[str]:
         for high in highs
         if not guarantee.for_weight(high).holds
     ]
-
-
-def _doubts(federation: Federation) -> list[str]:
-    """Say what in the data may contradict what the guarantee takes for granted."""
-    found, twice = [], federation.at_two_parties()
-    if federation.weights is not None and federation.weights.simulated:
-        found.append(SIMULATED_WEIGHTS)
-    if not (federation.scale_stated or federation.simulated):
-        found.append(_READ_SCALE)
-    if federation.kind == "on-device" and not federation.simulated:
-        found.append(_READ_CATALOGUE)
-    if twice:
-        found.append(
-            f"{twice:,} user ids occur at more than one party. They are taken to be different people; if "
-            "they are not, those users lose what all their parties release; and a sum whose noise parties "
-            "share changes by as many bounds as a user has parties."
-        )
-    return found

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cofactor.errors import ConfigError
+from cofactor.errors import ConfigError, LedgerError
 from cofactor.federation.books import released
 from cofactor.federation.federation import Federation
 from cofactor.privacy.budget import Budget
@@ -25,6 +25,8 @@ def check_surveys(surveys: Sequence["Survey"], federation: Federation, budget: B
 
     if not all(isinstance(survey, Survey) for survey in surveys):
         raise ConfigError("surveys must be a list of Survey: what ask, rating_histogram or choose_cap give.")
+    if len({survey.session for survey in surveys}) < len(surveys):
+        raise ConfigError("a survey is named twice. Name each once: it was asked once.")
     if budget is None or budget.personal is not None:
         raise ConfigError("surveys ask all alike: they count against a budget, and one that is not personal.")
     if federation.kind == "vertical":
@@ -44,9 +46,15 @@ def left_by(surveys: Sequence["Survey"], budget: Budget | None) -> Budget | None
     return replace(budget, epsilon=max(budget.epsilon - spent, _LEAST * budget.epsilon))
 
 
-def note_surveys(ledger: Ledger, surveys: Sequence["Survey"]) -> None:
-    """Charge a party's answers to its ledger, if they are not in it: a ledger in memory was not there yet."""
+def note_surveys(ledger: Ledger, party: str, surveys: Sequence["Survey"]) -> None:
+    """Charge a party's answers to its ledger, if they are not in it: one in memory was not there yet."""
     for survey in surveys:
-        if not released(ledger, survey.session):
-            for event in survey.events_of(ledger.party):
-                ledger.spend(event, run=survey.session)
+        own = survey.events_of(party)
+        known = [event.once() for event in released(ledger, survey.session)]
+        if known and known != [event.once() for event in own]:
+            raise LedgerError(
+                f"{party}: its ledger knows other answers of the survey of {survey.question.name} than the "
+                "survey says. Ask again."
+            )
+        for event in own if not known else ():
+            ledger.spend(event, run=survey.session)

@@ -232,7 +232,7 @@ def _ledgers(
             own = replace(schedules[party.name], parties=1)
             terms = needed(own, delta=terms.delta, unit=terms.unit, adjacency=terms.adjacency)
         ledger = open_ledger(party, terms, training.folder, newer_data=training.newer_data)
-        note_surveys(ledger, training.surveys)
+        note_surveys(ledger, party.name, training.surveys)
         reserve(ledger, schedules[party.name].without_fixed(), session)
         ledgers[party.name] = ledger
     return {party.name: ledgers[party.name] for party in federation.parties}

@@ -4,6 +4,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from cofactor.config import as_table
@@ -11,11 +12,12 @@ from cofactor.errors import BudgetExceeded, ConfigError, DataError, LedgerError
 from cofactor.federation.books import all_released, begin_ledger, ledger_at, released
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
 from cofactor.federation.door import Door
-from cofactor.federation.drive import Session, drive
+from cofactor.federation.drive import Round, Session, drive
 from cofactor.federation.halves import Split
 from cofactor.federation.host import Host
 from cofactor.federation.run import PartyFacts, Together
 from cofactor.federation.transcript import Transcript
+from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
@@ -30,6 +32,11 @@ from cofactor.survey.question import Question
 from cofactor.survey.result import Survey
 
 _SECURE = SecureRandom()
+_EACH_ANOTHER = Assumption(
+    what="every number is another person's",
+    met="where a table has a column of ids, nobody is in it twice; otherwise that is taken on trust from "
+    "whoever holds the numbers",
+)
 
 
 def ask(
@@ -42,12 +49,14 @@ def ask(
     random: Random = _SECURE,
     failures: Failures = NO_FAILURES,
     newer_data: bool = False,
+    doubts: Sequence[str] = (),
 ) -> Survey:
     """Ask everybody once, and return what the answers tell.
 
     Say what an answer may cost, `epsilon`, or name the `method`, which has its own. A holder with a file has
     a ledger beside it, which is charged; where there is none yet, `budget` says what may be spent in all, by
-    default this answer and nothing more. `newer_data` says that files may have grown since.
+    default this answer and nothing more. `newer_data` says that files may have grown since. `doubts` are for
+    the guarantee: what its reader should know, such as that a range was read off the data.
     """
     holders = _checked(people)
     if failures.devices:
@@ -55,7 +64,7 @@ def ask(
     chosen = _method(question, epsilon, method, sum(len(holder.values) for holder in holders))
     created, start = datetime.now(UTC), time.perf_counter()
     schedule = _schedule(question, chosen)
-    ledgers = _ledgers(holders, _enough(budget, chosen), schedule, newer_data=newer_data)
+    ledgers = _ledgers(holders, budget, chosen, schedule, newer_data=newer_data)
     session = _session(holders)
     halves = {}
     for place, holder in enumerate(holders):
@@ -68,18 +77,19 @@ def ask(
         )
         halves[holder.name] = Answering(holder, question, chosen, door)
     adding = Adding(question, chosen, {holder.name: len(holder.values) for holder in holders})
-    _driven(adding, halves, session, ledgers, failures)
+    unanswered = _driven(adding, halves, session, ledgers, failures)
     events = tuple(all_released(ledgers, session.name))
     return Survey(
         question=question,
         method=chosen,
         tally=adding.tally(),
         answered=adding.answered,
-        guarantee=_guarantee(chosen, events, adding.answered),
+        guarantee=_guarantee(chosen, events, adding.answered, doubts),
         together=_together(chosen, session, holders, ledgers),
         events=events,
         created=created.isoformat(timespec="seconds"),
         seconds=time.perf_counter() - start,
+        unanswered=unanswered,
         outside={name: half.outside for name, half in halves.items()},
     )
 
@@ -91,6 +101,9 @@ def _checked(people: People | Sequence[People]) -> list[People]:
     name, times = Counter(holder.name for holder in holders).most_common(1)[0]
     if times > 1:
         raise ConfigError(f"{times} holders are called {name!r}. Give each a name of its own.")
+    files = Counter(holder.ledger_path.resolve() for holder in holders if holder.ledger_path is not None)
+    if files and max(files.values()) > 1:
+        raise ConfigError("two holders have the same file: its people would answer twice. Name it once.")
     empty = next((holder.name for holder in holders if not len(holder.values)), None)
     if empty is not None:
         raise DataError(f"{empty}: there is nobody to ask. Leave it out.")
@@ -118,7 +131,7 @@ def _budget(method: Method) -> Budget:
 
 
 def _enough(budget: Budget | None, method: Method) -> Budget:
-    """Return with what new ledgers are begun; refuse what does not even pay for this answer."""
+    """Return with what a new ledger is begun; refuse what does not even pay for this answer."""
     if budget is None:
         return _budget(method)
     if type(budget) is not Budget or budget.personal is not None:
@@ -132,17 +145,18 @@ def _enough(budget: Budget | None, method: Method) -> Budget:
 
 
 def _ledgers(
-    holders: Sequence[People], budget: Budget, schedule: Schedule, *, newer_data: bool
+    holders: Sequence[People], budget: Budget | None, method: Method, schedule: Schedule, *, newer_data: bool
 ) -> dict[str, Ledger]:
     """Open all ledgers, and make sure that all of them have room before anybody answers.
 
     Those that exist come first: a refusal leaves no new ones behind.
     """
+    wanted = {holder.name: _enough(holder.budget or budget, method) for holder in holders}
     ledgers = {}
     for holder in sorted(holders, key=lambda each: not _kept(each)):
         ledger = _existing(holder, newer_data=newer_data)
         if ledger is None:
-            ledger = begin_ledger(holder, budget, holder.ledger_path)
+            ledger = begin_ledger(holder, wanted[holder.name], holder.ledger_path)
         ledger.reserve(schedule.events())
         ledgers[holder.name] = ledger
     return {holder.name: ledgers[holder.name] for holder in holders}
@@ -168,7 +182,7 @@ def _existing(holder: People, *, newer_data: bool) -> Ledger | None:
 def _session(holders: Sequence[People]) -> Session:
     name = secrets.token_hex(8)
     transcript = Transcript.create(None, session=name, split=_split(holders))
-    return Session(name=name, kinds=(Asking, Answers), transcript=transcript)
+    return Session(name=name, kinds=(Asking, Answers), transcript=transcript, forgiving=True)
 
 
 def _split(holders: Sequence[People]) -> Split:
@@ -181,23 +195,25 @@ def _driven(
     session: Session,
     ledgers: Mapping[str, Ledger],
     failures: Failures,
-) -> None:
-    """Ask everybody, and give up what was reserved for those who were not heard of."""
+) -> dict[str, str]:
+    """Ask everybody; return who is missing, and why."""
     hosts = {
         name: Host(half, half.door, session=session.name, kinds=session.kinds)
         for name, half in halves.items()
     }
-    channel = InProcess(hosts, failures=failures)
+    channel = InProcess(hosts, failures=failures, forgiving=True)
+    rounds: list[Round] = []
     try:
-        drive(adding, channel, session, lambda done: None)  # noqa: ARG005
+        drive(adding, channel, session, rounds.append)
     finally:
         channel.close()
         for ledger in ledgers.values():
             ledger.give_up_reserved()
+    return {**rounds[0].missing, **adding.refused}
 
 
-def _guarantee(method: Method, events: Sequence[Event], people: int) -> Guarantee:
-    return Guarantee.of(
+def _guarantee(method: Method, events: Sequence[Event], people: int, doubts: Sequence[str]) -> Guarantee:
+    found = Guarantee.of(
         events,
         _budget(method),
         against=("the aggregator", "everyone who sees a person's answer"),
@@ -206,9 +222,11 @@ def _guarantee(method: Method, events: Sequence[Event], people: int) -> Guarante
             "Who is asked, who answers, what is asked and between which numbers: public.",
             "What holders of several people's numbers see themselves: the numbers are theirs.",
         ),
+        assumptions=(_EACH_ANOTHER,),
         shared_units=False,
         units=people,
     )
+    return replace(found, warnings=(*found.warnings, *doubts))
 
 
 def _together(

@@ -7,6 +7,7 @@ How many ratings users have, to choose how many of each to use; and how ratings 
 from dataclasses import dataclass
 
 from cofactor.errors import ConfigError, DataError
+from cofactor.federation.doubts import doubts_about
 from cofactor.federation.federation import Federation
 from cofactor.privacy.budget import Budget
 from cofactor.randomness import Random, SecureRandom
@@ -85,6 +86,7 @@ def choose_cap(
             budget=budget,
             random=random,
             newer_data=newer_data,
+            doubts=doubts_about(federation),
         )
     )
 
@@ -107,12 +109,13 @@ def rating_histogram(
     scale = federation.scale
     steps = float(scale.low).is_integer() and float(scale.high).is_integer()
     return ask(
-        one_rating_each(_asked_once(federation), random),
+        one_rating_each(_asked_once(federation), random, whole=steps),
         Question(name=RATING, low=scale.low, high=scale.high, whole=steps),
         epsilon=epsilon,
         budget=budget,
         random=random,
         newer_data=newer_data,
+        doubts=doubts_about(federation),
     )
 
 
@@ -123,4 +126,6 @@ def _asked_once(federation: Federation) -> Federation:
             "users of a vertical federation are at all parties, and each would ask them. Survey one party: "
             "Federation.horizontal([party])."
         )
+    if federation.weights is not None:
+        raise ConfigError("a survey asks all users alike, and weights promise some more. Leave one out.")
     return federation

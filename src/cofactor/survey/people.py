@@ -8,6 +8,8 @@ import numpy as np
 from cofactor.errors import DataError
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party, check_name, ledger_path
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.fixed_point import rounded_by_chance
 from cofactor.privacy.noise import below
 from cofactor.randomness import Random, SecureRandom
 from cofactor.survey.method import Floats
@@ -26,11 +28,16 @@ class People:
     file: Path | None = None
     """Where the numbers came from; the ledger lies beside it."""
     fingerprint: str = ""
-    """Which data these are: the hash of the file's bytes."""
+    """Which data these are: the hash of the file's bytes. It never leaves."""
+    budget: Budget | None = None
+    """A smaller budget of their own, if they ask for more privacy than others do."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        found = np.array(self.values, np.float64)
+        try:
+            found = np.array(self.values, np.float64)
+        except (ValueError, TypeError, OverflowError):
+            raise DataError(f"{self.name}: values must be numbers, one for each person.") from None
         if found.ndim != 1 or not np.isfinite(found).all():
             raise DataError(f"{self.name}: values must be a row of finite numbers, one for each person.")
         found.flags.writeable = False
@@ -47,10 +54,18 @@ def activity_of(federation: Federation) -> list[People]:
     return [_people(party, np.diff(party.ratings.by_user.ptr)) for party in federation.parties]
 
 
-def one_rating_each(federation: Federation, random: Random = _SECURE) -> list[People]:
-    """Return one rating of each user, drawn by chance; the middle of the scale for who has none."""
+def one_rating_each(federation: Federation, random: Random = _SECURE, *, whole: bool = False) -> list[People]:
+    """Return one rating of each user, drawn by chance; the middle of the scale for who has none.
+
+    If they are to be `whole` numbers, others are rounded by chance, right on average.
+    """
     middle = (federation.scale.low + federation.scale.high) / 2
-    return [_people(party, _drawn(party, middle, random)) for party in federation.parties]
+    found = []
+    for party in federation.parties:
+        values = _drawn(party, middle, random)
+        values = rounded_by_chance(values, random).astype(np.float64) if whole else values
+        found.append(_people(party, values))
+    return found
 
 
 def _drawn(party: Party, middle: float, random: Random) -> Floats:
@@ -63,4 +78,10 @@ def _drawn(party: Party, middle: float, random: Random) -> Floats:
 
 
 def _people(party: Party, values: Floats) -> People:
-    return People(name=party.name, values=values, file=party.file, fingerprint=party.fingerprint)
+    return People(
+        name=party.name,
+        values=values,
+        file=party.file,
+        fingerprint=party.fingerprint,
+        budget=party.budget,
+    )

@@ -1,6 +1,7 @@
 """`Survey`: what people answered, added up, and what may be said about their privacy."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -52,8 +53,21 @@ class Survey:
     created: str
     """When people were asked, in UTC."""
     seconds: float
+    unanswered: Mapping[str, str] = field(default_factory=dict)
+    """Who did not answer, or nothing that can be used, and why."""
     outside: Mapping[str, int] = field(default_factory=dict, repr=False)
     """By holder, how many numbers lay outside the question's range and were clipped: LOCAL, in no file."""
+
+    def __post_init__(self) -> None:
+        charged = [name for name, party in self.together.parties.items() if party.epsilon]
+        told = Counter((event.by, event.mechanism, event.count) for event in self.events)
+        if told != Counter((name, self.method.mechanism, 1) for name in charged):
+            raise RunError(
+                f"the survey of {self.question.name} does not say what was released in it: one answer by its "
+                "method, by each who answered."
+            )
+        if not 0 < self.answered <= sum(self.together.parties[name].users for name in charged):
+            raise RunError(f"in the survey of {self.question.name}, more have answered than were asked.")
 
     @property
     def session(self) -> str:
@@ -117,7 +131,8 @@ class Survey:
     def shuffled(self, delta: float) -> float:
         """Return what an answer would have cost, had somebody whom all trust shuffled them first.
 
-        Nobody does here: the guarantee, and the ledgers, have the answer's own epsilon.
+        It counts on all others to keep their answers to themselves. Nobody shuffles here: the guarantee, and
+        the ledgers, have the answer's own epsilon.
         """
         from cofactor.privacy.shuffling import shuffled  # it takes a second to load
 
@@ -142,6 +157,7 @@ class Survey:
             "survey": {
                 "question": as_table(self.question),
                 "answered": self.answered,
+                "unanswered": dict(self.unanswered),
                 "mean": self.mean,
                 "estimate": self.estimate.tolist(),
             },
@@ -165,6 +181,8 @@ class Survey:
         facts, place = read_facts(folder), Path(folder)
         if "survey" not in facts:
             raise RunError(f"{folder} holds no survey but a training. Read it with Run.load.")
+        if digests(place) != facts.get("files"):
+            raise RunError(f"{folder}: files were changed, added or lost after the survey was saved.")
         try:
             told = facts["survey"]
             together = together_from_json(facts["together"], place)
@@ -179,11 +197,12 @@ class Survey:
                 events=tuple(all_released(ledgers, together.session)),
                 created=facts["created"],
                 seconds=facts["seconds"],
+                unanswered=dict(told["unanswered"]),
             )
-            stored, anew = np.array(told["estimate"], np.float64), found.estimate
-        except (KeyError, TypeError, ValueError, OSError, ConfigError) as error:
+            stored, anew = np.array([*told["estimate"], told["mean"]]), np.append(found.estimate, found.mean)
+        except (KeyError, TypeError, ValueError, OSError, ConfigError, MemoryError) as error:
             why = f"{type(error).__name__}: {error}"
             raise RunError(f"{folder}: the run folder is damaged ({why}). Ask again.") from None
-        if stored.shape != anew.shape or not np.allclose(stored, anew, rtol=0, atol=_CLOSE):
+        if stored.shape != anew.shape or not np.allclose(stored, anew, rtol=_CLOSE, atol=_CLOSE):
             raise RunError(f"{folder}: the estimate in run.json does not follow from the answers.")
         return found

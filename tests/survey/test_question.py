@@ -33,7 +33,7 @@ def test_buckets_of_a_logarithmic_question_grow_with_their_numbers() -> None:
 
 @given(
     st.floats(-1e6, 1e6),
-    st.floats(1e-3, 1e6),
+    st.floats(1e-2, 1e6),
     st.booleans(),
     st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=20),
 )

@@ -44,7 +44,7 @@ class Question:
         if self.log and self.low <= 0:
             raise ConfigError(f"log needs numbers above 0, and low is {self.low:g}.")
         first, last = self._ends
-        if not last - first > 1e-9 * max(abs(first), abs(last)):
+        if not last - first > 1e-12 * max(abs(first), abs(last)):
             raise ConfigError(f"{self.low:g} and {self.high:g} are too close to tell numbers between apart.")
 
     def positions(self, values: Floats) -> tuple[Floats, int]:

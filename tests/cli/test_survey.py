@@ -1,6 +1,8 @@
 """`cofactor survey`: what it tells, what it promises, and what stays at home."""
 
+import json
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from cofactor.cli.survey_methods import MEANS, METHODS, chosen_method
 from cofactor.errors import ConfigError
+from cofactor.federation.folder import seal
 from cofactor.privacy.ledger import Ledger
 from cofactor.survey.question import Question
 from cofactor.survey.result import Survey
@@ -238,7 +241,7 @@ def test_one_person_is_asked_and_the_reader_is_warned(cofactor: Command) -> None
     done = cofactor(*one, "--out", "run")
     assert done.code == 0, done.err
     assert "asked of 1 person in one.csv" in done.out
-    assert "next to nothing is known, nor how far it may be off" in done.out
+    assert "tell next to nothing" in done.out
     assert "interval" not in done.out
     found = cofactor(*one, "--out", "other", "--json").json
     assert found["mean"]["interval"] is None
@@ -357,9 +360,9 @@ def test_settings_of_a_training_come_from_surveys_that_its_budget_pays_for(cofac
         "--epsilon",
         4,
         "--choose-cap",
-        0.5,
+        1,
         "--survey-mean",
-        0.25,
+        0.75,
         "--out",
         "run",
         "--json",
@@ -367,7 +370,7 @@ def test_settings_of_a_training_come_from_surveys_that_its_budget_pays_for(cofac
     assert done.code == 0, done.err
     cap, mean = done.json["surveys"]
     assert (cap["setting"], cap["epsilon"], mean["setting"], mean["epsilon"]) == (
-        "most_ratings", 0.5, "centre", 0.25,
+        "most_ratings", 1, "centre", 0.75,
     )  # fmt: skip
     shown = cofactor("show", "run", "--json").json
     assert shown["recipe"]["most_ratings"] == cap["value"]
@@ -377,7 +380,7 @@ def test_settings_of_a_training_come_from_surveys_that_its_budget_pays_for(cofac
     assert 0.75 < shown["guarantee"]["epsilon"] <= 4
     for name in worlds.SHOPS:
         runs = cofactor("budget", f"{name}.csv", "--json").json["runs"]
-        assert [run["epsilon"] for run in runs[:2]] == pytest.approx([0.5, 0.25], rel=1e-4)
+        assert [run["epsilon"] for run in runs[:2]] == pytest.approx([1, 0.75], rel=1e-4)
         assert len(runs) == 3
     verified = cofactor("verify", "run")
     assert verified.code == 0, verified.out
@@ -388,9 +391,9 @@ def test_settings_of_a_training_come_from_surveys_that_its_budget_pays_for(cofac
 @pytest.mark.usefixtures("folder")
 def test_devices_are_asked_too_and_the_text_says_what_was_chosen(cofactor: Command) -> None:
     train = ("train", "all.csv", "--split", "on-device", "--recipe", "on-device-mf", "--sum", "ideal")
-    done = cofactor(*train, "--epsilon", 2, "--rounds", 2, "--choose-cap", 0.2, "--out", "run")
+    done = cofactor(*train, "--epsilon", 2, "--rounds", 2, "--choose-cap", 0.6, "--out", "run")
     assert done.code == 0, done.err
-    assert re.search(r"Used: at most \d+ ratings of each user.*a survey at epsilon 0\.2", done.out)
+    assert re.search(r"Used: at most \d+ ratings of each user.*a survey at epsilon 0\.6", done.out)
     assert cofactor("verify", "run").code == 0
     file = Path("wish.toml")
     file.write_text('[survey]\nmean = 0.1\n[recipe]\nkind = "OnDeviceMF"\nrounds = 2\n')
@@ -404,7 +407,7 @@ def test_devices_are_asked_too_and_the_text_says_what_was_chosen(cofactor: Comma
 @pytest.mark.usefixtures("folder")
 def test_surveys_are_not_asked_again_when_the_training_did_not_fit(cofactor: Command) -> None:
     for name in ("north", "south"):
-        cofactor("budget", f"{name}.csv", "--epsilon", 1, "--delta", "1e-6", "--unit", "user")
+        cofactor("budget", f"{name}.csv", "--epsilon", 3, "--delta", "1e-6", "--unit", "user")
     train = (
         *SHOPS.split()[:-2],
         "--scale",
@@ -412,22 +415,22 @@ def test_surveys_are_not_asked_again_when_the_training_did_not_fit(cofactor: Com
         "--config",
         "small.toml",
         "--choose-cap",
-        0.25,
+        0.7,
         "--out",
         "run",
     )
-    refused = cofactor(*train, "--epsilon", 2)
+    refused = cofactor(*train, "--epsilon", 6)
     assert refused.code == 1, refused.err
     assert "Surveys need not be asked again. Go on with: cofactor train" in refused.err
     assert len(cofactor("budget", "north.csv", "--json").json["runs"]) == 1
-    again = cofactor(*train, "--epsilon", 1)
+    again = cofactor(*train, "--epsilon", 3)
     assert (again.code, "not finished" in again.err) == (2, True)
-    other = cofactor(*train[:-4], "--choose-cap", 0.5, "--out", "run", "--epsilon", 1, "--resume")
+    other = cofactor(*train[:-4], "--choose-cap", 0.9, "--out", "run", "--epsilon", 3, "--resume")
     assert (other.code, "asked already" in other.err) == (2, True), other.err
-    done = cofactor(*train, "--epsilon", 1, "--resume", "--json")
+    done = cofactor(*train, "--epsilon", 3, "--resume", "--json")
     assert done.code == 0, done.err
     runs = cofactor("budget", "north.csv", "--json").json["runs"]
-    assert [run["epsilon"] for run in runs][:1] == pytest.approx([0.25], rel=1e-4)
+    assert [run["epsilon"] for run in runs][:1] == pytest.approx([0.7], rel=1e-4)
     assert len(runs) == 2
     assert cofactor("verify", "run").code == 0
 
@@ -443,3 +446,50 @@ def test_weights_and_surveys_do_not_go_together() -> None:
     for budget, message in ((personal, "all users alike"), (rating, "for each rating")):
         with pytest.raises(ConfigError, match=message):
             check_surveys(OnDeviceMF(), SurveyWish(cap=0.1), "on-device", budget)
+
+
+@pytest.mark.usefixtures("folder")
+def test_next_to_nothing_is_called_so_and_has_no_intervals(cofactor: Command) -> None:
+    little = cofactor(*ASK[:-1], 0.01, "--out", "run")
+    assert little.code == 0, little.err
+    assert "tell next to nothing" in little.out
+    assert "interval" not in little.out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_survey_whose_numbers_were_changed_is_found_out(cofactor: Command) -> None:
+    cofactor(*ASK, "--out", "run")
+    whole = cofactor("verify", "run")
+    assert (whole.code, "follows from the answers" in whole.out) == (0, True)
+    facts = json.loads(Path("run/run.json").read_text())
+    facts["survey"]["mean"] += 1
+    Path("run/run.json").write_text(json.dumps(seal(facts)))
+    forged = cofactor("verify", "run", "--json")
+    assert forged.code == 1
+    assert [check["name"] for check in forged.json["checks"] if not check["holds"]] == ["survey"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_ctrl_c_while_people_answer_loses_nothing(cofactor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cofactor.survey.result import Survey
+
+    save = Survey.save
+
+    def interrupted(self: Survey, *place: Any, **settings: Any) -> Path:
+        signal.raise_signal(signal.SIGINT)
+        return save(self, *place, **settings)
+
+    monkeypatch.setattr(Survey, "save", interrupted)
+    stopped = cofactor(*ASK, "--out", "run")
+    assert stopped.code == 130
+    assert "the answers are saved: cofactor show run" in stopped.out
+    monkeypatch.undo()
+    assert cofactor("verify", "run").code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_budget_beside_one_that_is_there_is_left_aside_and_said_to_be(cofactor: Command) -> None:
+    cofactor(*ASK, "--out", "run", "--budget-epsilon", 9)
+    again = cofactor(*ASK, "--out", "other", "--budget-epsilon", 50)
+    assert again.code == 0, again.err
+    assert "--budget-epsilon was left aside" in again.out

@@ -89,3 +89,21 @@ def test_a_damaged_key_says_what_to_do(tmp_path: Path, content: str) -> None:
 def test_a_folder_that_cannot_be_written_to_says_so(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="cannot be written"):
         sealed("sha256:1", tmp_path / "missing" / "a.ledger")
+
+
+def test_a_ledger_that_is_gone_while_its_key_is_there_is_missed(tmp_path: Path) -> None:
+    people = phone(tmp_path, 42)
+    ask(people, AGE, epsilon=0.1)
+    (tmp_path / "phone.csv.ledger").unlink()
+    with pytest.raises(LedgerError, match="is gone, and its key is still here"):
+        ask(people, AGE, epsilon=0.1)
+
+
+def test_a_key_that_is_gone_is_named(tmp_path: Path) -> None:
+    people = phone(tmp_path, 42)
+    ask(people, AGE, epsilon=0.1, budget=Budget(epsilon=1.0, delta=0.0, unit="user"))
+    key_path(tmp_path / "phone.csv.ledger").unlink()
+    with pytest.raises(LedgerError, match=r"phone\.csv\.ledger\.key is missing"):
+        ask(people, AGE, epsilon=0.1)
+    ask(people, AGE, epsilon=0.1, newer_data=True)
+    ask(people, AGE, epsilon=0.1)

@@ -214,6 +214,8 @@ def test_surveys_that_would_not_be_counted_right_are_refused(federation: Federat
         with pytest.raises((ConfigError, Refused), match=match):
             train(recipe, data, budget=budget, surveys=[survey if data is not one else activity(one)])
     with pytest.raises(ConfigError, match="list of Survey"):
+        train(RECIPE, federation, budget=BUDGET, surveys=survey)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="list of Survey"):
         train(RECIPE, federation, budget=BUDGET, surveys=[ages(3)])  # type: ignore[list-item]
 
 

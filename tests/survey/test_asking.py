@@ -25,8 +25,10 @@ from cofactor.federation.messages import Letter, Message
 from cofactor.federation.run import Run
 from cofactor.federation.transcript import Transcript
 from cofactor.federation.verify import verify
+from cofactor.privacy.answers import Wave
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
+from cofactor.privacy.evidence import evidence
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.weights import Weights
@@ -139,13 +141,14 @@ def test_clipped_values_are_counted_at_home_and_told_to_nobody(tmp_path: Path) -
         (
             Question(name="x", low=0, high=120, whole=True),
             10_000,
-            SquareWave(epsilon=1.0, buckets=121, discrete=True, smoothing=False),
+            SquareWave(epsilon=1.0, buckets=512),
         ),
         (
-            Question(name="x", low=1, high=300, whole=True),
+            Question(name="x", low=1, high=12, whole=True),
             10_000,
-            SquareWave(epsilon=1.0, buckets=300, discrete=True),
+            SquareWave(epsilon=1.0, buckets=512),
         ),
+        (Question(name="x", low=0, high=39, whole=True), 50, SquareWave(epsilon=1.0, buckets=512)),
         (Question(name="x", low=0, high=10**6, whole=True), 10_000, SquareWave(epsilon=1.0, buckets=512)),
         (
             Question(name="x", low=1, high=5, whole=True, log=True),
@@ -256,6 +259,7 @@ def test_a_personal_budget_is_refused() -> None:
         (lambda: ask(People(values=np.array([np.nan])), AGE, epsilon=1.0), DataError, "finite"),
         (lambda: ask([People(values=ages(2))] * 2, AGE, epsilon=1.0), ConfigError, "2 holders are called"),
         (lambda: ask(People(values=ages(2)), AGE), ConfigError, "say either"),
+        (lambda: ask(People(values=ages(2)), AGE, method="em"), ConfigError, "must be a method"),  # type: ignore[arg-type]
         (lambda: asked(method=METHODS[0], epsilon=1.0), ConfigError, "say either"),
         (lambda: asked(epsilon=0.0), ConfigError, "epsilon"),
         (lambda: asked(failures=Failures(devices=0.1)), ConfigError, "drop out by chance"),
@@ -545,5 +549,68 @@ def test_ends_too_close_to_tell_anything_apart_are_refused() -> None:
         Question(name="x", low=1e10, high=float(np.nextafter(1e10, 2e10)), log=True)
 
 
+@pytest.mark.parametrize("method", METHODS, ids=named)
+def test_an_audit_of_whole_reports_finds_epsilon_and_no_more(method: Method) -> None:
+    """With the same public chance beside, an answer is true of the one value, of the other, or of neither."""
+    count, keys = 60_000, InsecureRandom(7)
+    truths = [method.asked(np.full(count, value), InsecureRandom(keys.seed)).bounded for value in (0.0, 1.0)]
+    told = [method.mechanism.noisy(truth, SecureRandom()) for truth in truths]
+    one, other = (true_of(method.mechanism, truth.value) for truth in truths)
+    scores = [one(answers).astype(np.float64) - other(answers) for answers in told]
+    found = evidence(scores[0], scores[1], kind="epsilon", confidence=1 - 1e-8, delta=0.0)
+    assert found.lower_bound <= method.epsilon, found
+    # A hash that puts both values to the same answer tells nothing: those people dilute what can be seen.
+    assert found.lower_bound > 0.7 * method.epsilon, found
+
+
+def true_of(mechanism: Any, truth: Any) -> Callable[[Any], Any]:
+    if isinstance(mechanism, Wave):
+        each, peak = mechanism.cells // mechanism.reports, mechanism.narrow - 1
+        first, last = truth + peak, truth + mechanism.wide - 1
+        return lambda answers: (answers * each >= first) & (answers * each + each - 1 <= last)
+    return lambda answers: answers == (truth[:, 1] if truth.ndim == 2 else truth)
+
+
+def test_next_to_no_answers_are_known_to_tell_nothing() -> None:
+    assert asked(900, epsilon=0.01).tells_little
+    assert not asked(900, epsilon=0.5).tells_little
+
+
+def test_small_epsilon_does_not_give_the_even_beginning_for_a_result() -> None:
+    values = np.clip(np.random.default_rng(3).normal(30, 8, 200_000), 0, 100)
+    survey = ask(People(values=values), AGE, epsilon=0.1, random=InsecureRandom(4))
+    assert survey.mean == pytest.approx(30, abs=4)  # the middle of the range is 50
+    band = survey.band(repeats=20)
+    assert band.mean.high - band.mean.low > 1
+
+
+def test_intervals_of_logarithmic_questions_are_alike_in_logarithms() -> None:
+    question = Question(name="ratings", low=1, high=2000, log=True)
+    values = np.exp(np.random.default_rng(1).normal(4, 1, 1000))
+    found = ask(People(values=values), question, epsilon=1.0, random=InsecureRandom(2))
+    middle, around = found.distribution.quantile(0.5), found.band(repeats=60).quantile(0.5)  # type: ignore[union-attr]
+    assert around.low > 1
+    assert middle / around.low == pytest.approx(around.high / middle, rel=1e-6)
+
+
+def test_a_survey_prints_as_a_few_lines() -> None:
+    words = str(asked(100))
+    assert "age: 100 answers by SquareWave, epsilon 1" in words
+    assert len(words) < 400
+    assert "sha256" not in repr(People(values=ages(3), fingerprint="sha256:1"))
+
+
+def test_a_guarantee_of_many_phones_counts_them() -> None:
+    phones = [People(name=f"phone {k}", values=np.array([40.0])) for k in range(30)]
+    statement = str(ask(phones, AGE, epsilon=1.0).guarantee)
+    assert "30 parties" in statement
+    assert "phone 7" not in statement
+
+
 def test_the_guarantee_says_that_everybody_is_taken_for_another_person() -> None:
     assert "every number is another person's" in str(asked(10).guarantee)
+
+
+def test_many_whole_numbers_are_not_answered_from_their_list_even_where_epsilon_is_large() -> None:
+    question = Question(name="x", low=0, high=39, whole=True)  # 38 < 3 e^4
+    assert usual_method(question, 4.0, 1000) == SquareWave(epsilon=4.0, buckets=512)

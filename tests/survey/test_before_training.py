@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cofactor.data.ratings import Ratings, Scale
-from cofactor.errors import BudgetExceeded, ConfigError, DataError
+from cofactor.errors import BudgetExceeded, ConfigError, DataError, Refused
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.privacy.budget import Budget
@@ -44,6 +44,23 @@ def test_the_histogram_of_ratings_finds_their_mean(devices: Federation) -> None:
     assert survey.distribution is not None
     assert len(survey.distribution.probabilities) == 5
     assert survey.question.name == RATING
+
+
+def test_answers_that_would_tell_nothing_are_not_asked_for(tmp_path: Path) -> None:
+    federation = shops(tmp_path)
+    for survey in (choose_cap, rating_histogram):
+        with pytest.raises(Refused, match=r"600 users at epsilon 0\.05 .* From epsilon 0\.17"):
+            survey(federation, 0.05)
+    assert not any(party.has_ledger for party in federation.parties)
+    few = Federation.on_device(CROWD.select(users=[0, 1, 2]), scale=Scale(1, 5))
+    with pytest.raises(Refused, match="So few never tell"):
+        choose_cap(few, 8.0)
+
+
+@pytest.mark.parametrize("survey", [choose_cap, rating_histogram])
+def test_ratings_in_place_of_a_federation_are_refused(survey: Any) -> None:
+    with pytest.raises(ConfigError, match="of a Federation"):
+        survey(CROWD, 1.0)
 
 
 def test_half_stars_are_rounded_by_chance_and_right_on_average() -> None:

@@ -65,7 +65,8 @@ def test_a_band_is_shaded_around_the_curve_and_named() -> None:
     plain, shaded = (ElementTree.fromstring(svg(AGES, band=band)) for band in (None, around(AGES)))
     assert len(list(plain.iter(f"{SVG}polygon"))) == 1
     (line,) = shaded.iter(f"{SVG}polyline")
-    area = corners(list(shaded.iter(f"{SVG}polygon"))[1])
+    (shade,) = shaded.iter(f"{SVG}polygon")
+    area = corners(shade)
     above, below = area[:12], area[:11:-1]
     for (x, y), high, low in zip(corners(line), above, below, strict=True):
         assert high[0] == low[0] == x

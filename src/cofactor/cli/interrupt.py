@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from cofactor.cli.text import print_line
 from cofactor.progress import Listener, Progress
 
 
@@ -30,3 +31,22 @@ def interrupted_between_steps(listener: Listener) -> Iterator[Listener]:
         yield listen
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def held_back(told: str) -> Iterator[None]:
+    """Let what was begun be finished; if Ctrl-C was pressed meanwhile, tell what was done, and stop then."""
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked = True
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        print_line(told)
+        raise KeyboardInterrupt

@@ -117,8 +117,7 @@ def survey(
     )
     folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     _check_places(folder, plot, force=force)
-    told = wish.asked(folder)
-    told.survey.save(folder, overwrite=force)
+    told = wish.asked(folder, overwrite=force)
     if plot is not None:
         plot.write_text(told.svg(), encoding="utf-8")
     if json:
@@ -151,9 +150,9 @@ def _checked_epsilon(epsilon: float | None) -> float:
 
         given = sys.argv[1:]
         ranged = any(word.startswith("--range") for word in given)
-        command = shlex.join(
-            ["cofactor", *given, *([] if ranged else ["--range", "0:120"]), "--epsilon", "1"]
-        )
+        named = any(word.startswith(("--column", "--activity", "--rating")) for word in given)
+        more = [*([] if named else ["--column", "age"]), *([] if ranged else ["--range", "0:120"])]
+        command = shlex.join(["cofactor", *given, *more, "--epsilon", "1"])
         raise Refused(
             "say what an answer may tell: --epsilon 1 (who guesses between two numbers of a person is right "
             f"at most {percent(odds(1.0, 0.0))} of the time), or less. Nothing was asked. For example: "

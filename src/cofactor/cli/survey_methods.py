@@ -25,8 +25,8 @@ METHODS = (
 )
 MEANS = ("stochastic-rounding", "piecewise")
 """Those that tell the mean, and nothing else."""
-_BINS = 32
-"""Into how many bins numbers are put, unless there are fewer of them."""
+_AT_MOST = {"binning": 32, "grr": 16, "olh": 64, "hadamard": 64}
+"""How finely methods that do not know which numbers are neighbours tell them apart, unless somebody says."""
 
 
 def chosen_method(
@@ -74,7 +74,7 @@ def _makers(question: "Question", epsilon: float) -> dict[str, Callable[[int], "
 
 def _suiting(name: str, usual: int) -> int:
     """Return how many buckets a method has if nobody says: near the usual number, as its tree needs them."""
-    if name == "binning":
-        return min(usual, _BINS)
+    if name in _AT_MOST:
+        return min(usual, _AT_MOST[name])
     base = {"hierarchy": 4, "haar": 2}.get(name)
     return usual if base is None else int(base ** max(1, round(math.log(usual, base))))

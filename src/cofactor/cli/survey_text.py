@@ -27,6 +27,8 @@ _WIDE = 0.5
 _FEW = 30
 """Of fewer answers, others that are drawn from them say nothing about chance."""
 
+_CLIPPED = 0.02
+"""Part of all numbers from which on clipped ones are worth a word about the ends."""
 Ends = tuple[float, float]
 
 
@@ -42,13 +44,16 @@ class Told:
     """How many people have no number: LOCAL."""
     begun: bool = False
     """Whether the file's ledger was begun by this survey."""
+    own_budget: bool = False
+    """Whether a budget was named that the file's ledger, which has its own, knows nothing of."""
     shuffled: float | None = None
     """The delta of a trusted shuffler, if somebody asks what it would change."""
 
     @cached_property
     def band(self) -> "Band | None":
-        """What chance leaves open; None of so few answers that nobody knows."""
-        return self.survey.band() if self.survey.answered >= _FEW else None
+        """What chance leaves open; None of so few answers that nobody knows, or where nothing is known."""
+        known = self.survey.answered >= _FEW and not self.survey.tells_little
+        return self.survey.band() if known else None
 
     def around(self, pick: "Callable[[Band], Interval]") -> Ends | None:
         """Return between which numbers something lies, if that is known."""
@@ -60,11 +65,19 @@ class Told:
     @property
     def warnings(self) -> list[str]:
         """Say so if hardly anything was learned."""
+        if self.survey.tells_little:
+            return [
+                "So few answers at this epsilon tell next to nothing: what stands here is hardly more than "
+                "what was assumed beforehand. Ask more people, or allow more."
+            ]
         if self.band is None:
             return [f"Of fewer than {_FEW} people next to nothing is known, nor how far it may be off."]
         low, high = self.around(lambda band: band.mean) or (0.0, 0.0)
         if high - low > _WIDE * (self.survey.question.high - self.survey.question.low):
-            return ["So few people say next to nothing at this epsilon. Ask more of them, or allow more."]
+            return [
+                "That says next to nothing at this epsilon. Ask more people, allow more, or leave out "
+                "--method and --buckets."
+            ]
         return []
 
     @cached_property
@@ -138,10 +151,12 @@ def _asked(told: Told) -> str:
     kind = "whole numbers " if question.whole else ""
     scale = ", in logarithms" if question.log else ""
     buckets = "" if survey.method.gives == "mean" else f" in {survey.method.buckets:,} buckets"
+    silent = len(survey.unanswered)
+    some = f" {silent:,} more did not answer, or nothing of use." if silent else ""
     return (
         f"{question.name}, {kind}{question.low:g} to {question.high:g}{scale}, asked of {people}{where}. "
         f"Everybody answered once: {type(survey.method).__name__}{buckets}, epsilon "
-        f"{survey.method.epsilon:g}, {readable(survey.together.traffic)}."
+        f"{survey.method.epsilon:g}, {readable(survey.together.traffic)}.{some}"
     )
 
 
@@ -195,12 +210,17 @@ def _print_local(told: Told) -> None:
     if outside:
         print_line(
             f"{outside:,} of {answered:,} numbers lay outside {question.low:g} to {question.high:g} and "
-            "answered as the nearer end. LOCAL: this count is private, and in no file.",
+            "answered as the nearer end. LOCAL: this count is private, and in no file."
+            + (" So many make its ends, and what lies near them, look fuller." if _many(told) else ""),
             YELLOW,
         )
     if missing:
         people = "1 person has" if missing == 1 else f"{missing:,} people have"
         print_line(f"{people} no number. LOCAL: this count is in no file.", YELLOW)
+
+
+def _many(told: Told) -> bool:
+    return bool(told.local["outside"] > _CLIPPED * told.survey.answered)
 
 
 def _print_shuffled(told: Told) -> None:
@@ -222,6 +242,8 @@ def _print_ledger(told: Told) -> None:
         return
     path, left, whole = told.ledger["path"], told.ledger["left"], told.ledger["budget"]["epsilon"]
     print_line(f"Charged to {path}: epsilon {rounded_down(left)} of {whole:g} is left.")
+    if told.own_budget:
+        print_line("The ledger has a budget of its own already: --budget-epsilon was left aside.", YELLOW)
     if told.begun and rounded_down(left) == "0":
         print_line(
             "This survey began the ledger, for itself alone. To ask or train again later, begin with more: "
@@ -263,7 +285,9 @@ def _row(name: str, value: float, ends: Ends | None, write: Callable[[float], st
 
 
 def _number(value: float) -> str:
-    return f"{value:,.1f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    from cofactor.survey.distribution import written
+
+    return written(value)
 
 
 def _percent(part: float) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from cofactor.cli.budget import rounded_down
+from cofactor.cli.interrupt import held_back
 from cofactor.cli.parties import Reading
 from cofactor.cli.survey_methods import METHODS, chosen_method
 from cofactor.cli.survey_text import Told
@@ -79,8 +80,8 @@ class Wish:
     def _of_ratings(self) -> bool:
         return self.activity or self.rating
 
-    def asked(self, folder: Path) -> Told:
-        """Read the numbers, and ask."""
+    def asked(self, folder: Path, *, overwrite: bool) -> Told:
+        """Read the numbers, ask, and save what came: once somebody was asked, nothing stops in between."""
         from cofactor.survey.asking import ask
 
         people, question, missing = self._from_ratings() if self._of_ratings else self._from_table()
@@ -91,16 +92,19 @@ class Wish:
                 "ask with another --method, such as square-wave."
             )
         begun = people.ledger_path is not None and not people.ledger_path.exists()
-        try:
-            survey = ask(people, question, method=chosen, budget=self.budget)
-        except BudgetExceeded as error:
-            raise BudgetExceeded(f"{error} {self._what_is_left(people)}") from None
+        with held_back(f"Everybody was asked, and the answers are saved: cofactor show {folder}"):
+            try:
+                survey = ask(people, question, method=chosen, budget=self.budget)
+            except BudgetExceeded as error:
+                raise BudgetExceeded(f"{error} {self._what_is_left(people)}") from None
+            survey.save(folder, overwrite=overwrite)
         return Told(
             survey=survey,
             folder=folder,
             file=self.file,
             missing=missing,
             begun=begun,
+            own_budget=self.budget is not None and not begun,
             shuffled=self.shuffled,
         )
 

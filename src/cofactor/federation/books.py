@@ -8,7 +8,7 @@ from typing import Protocol
 
 from cofactor.errors import ConfigError, LedgerError
 from cofactor.federation.party import Party
-from cofactor.federation.sealing import belongs, sealed
+from cofactor.federation.sealing import belongs, is_keyed, key_path, sealed
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.ledger import Ledger
@@ -47,6 +47,11 @@ def open_ledger(party: Party, budget: Budget, folder: Path | None, *, newer_data
 
 def begin_ledger(party: Keeping, budget: Budget, path: Path | None) -> Ledger:
     """Begin a ledger for somebody's data; without a path it lives in memory."""
+    if path is not None and key_path(path).exists() and not path.exists():
+        raise LedgerError(
+            f"{path} is gone, and its key is still here: nobody knows what was released. Restore it from a "
+            f"backup; or, if nothing ever was, remove {key_path(path)} and begin anew."
+        )
     told = sealed(party.fingerprint, path) if path and party.fingerprint else "data of a simulation"
     return Ledger.create(path, party=party.name, fingerprint=told, budget=budget)
 
@@ -59,6 +64,12 @@ def ledger_at(path: Path, party: Keeping, *, newer_data: bool = False) -> Ledger
     """
     ledger = Ledger.open(path, recover=True)
     if party.fingerprint and not belongs(ledger.fingerprint, party.fingerprint, path):
+        if not newer_data and not key_path(path).exists() and is_keyed(ledger.fingerprint):
+            raise LedgerError(
+                f"{key_path(path)} is missing: without it nobody can tell whether {party.file} is what the "
+                "ledger belongs to. Restore it from a backup; or, if the data are the same or have grown, go "
+                f"on with 'cofactor budget {party.file} --newer-data'."
+            )
         if not newer_data:
             raise LedgerError(
                 f"{path}: belongs to other data than {party.file}: another file, or the file has changed. If "

@@ -41,7 +41,7 @@ class Party:
     """A smaller budget of its own, if it asks for more privacy than the others do."""
     file: Path | None = None
     """Where the ratings came from; its ledger lies beside it. Without a file the ledger is the run's own."""
-    fingerprint: str = ""
+    fingerprint: str = field(default="", repr=False)
     """Which data these are: the hash of the file's bytes. It never leaves: see `sealing`."""
 
     def __post_init__(self) -> None:

@@ -31,10 +31,15 @@ def sealed(fingerprint: str, ledger: Path) -> str:
 
 def belongs(stored: str, fingerprint: str, ledger: Path) -> bool:
     """Say whether what a ledger says of its data is said of these."""
-    if stored.startswith(_PLAIN):
+    if not is_keyed(stored):
         return stored == fingerprint
     path = key_path(ledger)
     return path.exists() and hmac.compare_digest(_under(_read(path), fingerprint), stored)
+
+
+def is_keyed(stored: str) -> bool:
+    """Say whether what a ledger says of its data takes a key."""
+    return not stored.startswith(_PLAIN)
 
 
 def _under(key: bytes, fingerprint: str) -> str:
@@ -69,5 +74,8 @@ def _read(path: Path) -> bytes:
     except (OSError, ValueError):
         key = b""
     if len(key) != 32:
-        raise LedgerError(f"{path}: is no key. Restore it from a backup, or remove it and say --newer-data.")
+        raise LedgerError(
+            f"{path}: is no key. Restore it from a backup; or remove it and go on with 'cofactor budget FILE "
+            "--newer-data'."
+        )
     return key

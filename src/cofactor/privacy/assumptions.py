@@ -7,6 +7,9 @@ from cofactor.privacy.budget import Unit
 from cofactor.privacy.events import Event
 from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian, SummedDiscreteGaussian
 
+_NAMED = 12
+"""Of more parties than this only their number is told."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Assumption:
@@ -83,7 +86,8 @@ def only_the_sum(participants: int) -> Assumption:
 
 def apart_from_each_other(parties: Sequence[str], unit: Unit) -> Assumption:
     """Return what is needed to charge units only for what their own party releases."""
+    named = f" ({', '.join(parties)})" if len(parties) <= _NAMED else ""
     return Assumption(
-        what=f"no {unit} is at two of the {len(parties)} parties ({', '.join(parties)})",
+        what=f"no {unit} is at two of the {len(parties):,} parties{named}",
         met="that is taken on trust from the parties",
     )

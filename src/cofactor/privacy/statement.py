@@ -21,6 +21,9 @@ _POSSIBILITIES = {
     ("rating", "value"): "a rating has the value it has, or any other (who rated what is public)",
 }
 
+_NAMED = 12
+"""Of more parties than this only their number is told."""
+
 
 def paragraph(guarantee: "Guarantee") -> str:
     """Say everything in one paragraph."""
@@ -64,7 +67,7 @@ def _promise(guarantee: "Guarantee") -> str:
     assert guarantee.delta is not None
     allowed = "" if guarantee.budget_epsilon is None else f" (the budget allows {guarantee.budget_epsilon:g})"
     count = "the one release" if guarantee.releases == 1 else f"all {guarantee.releases:,} releases together"
-    released = f"{count} by {_joined(guarantee.by)}" if guarantee.by else "nothing was released, which"
+    released = f"{count} by {_some(guarantee.by)}" if guarantee.by else "nothing was released, which"
     verb = "is" if guarantee.releases < 2 else "are"
     return (
         f"Against {_joined(guarantee.against)}: {released} {verb} differentially private for "
@@ -137,6 +140,11 @@ def _reckoning(guarantee: "Guarantee") -> str:
         return ""
     beside = "" if guarantee.renyi is None else f"; by Renyi divergences alone: {rounded_up(guarantee.renyi)}"
     return f"How epsilon was reckoned: {guarantee.accountant}{beside}."
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name a few parties; count many."""
+    return _joined(names) if len(names) <= _NAMED else f"{len(names):,} parties"
 
 
 def _joined(names: Sequence[str]) -> str:

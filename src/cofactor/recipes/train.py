@@ -53,6 +53,8 @@ def train(
     federation bring their own. `surveys` are those that the recipe's settings came from: they count against
     the budget, and noise is made for what they leave of it.
     """
+    if not isinstance(surveys, Sequence):
+        raise ConfigError("surveys must be a list of Survey: surveys=[survey].")
     if surveys and (budget is None or not hasattr(recipe, "participant")):
         raise ConfigError("surveys count against a budget: give the one that all of it must keep.")
     if isinstance(recipe, Pooled):

@@ -113,6 +113,8 @@ def _checked(people: People | Sequence[People]) -> list[People]:
 def _method(question: Question, epsilon: float | None, method: Method | None, people: int) -> Method:
     if (epsilon is None) == (method is None):
         raise ConfigError("say either what an answer may cost (epsilon=1.0), or the method, with its own.")
+    if method is not None and not hasattr(method, "tally"):
+        raise ConfigError(f"method must be a method, such as SquareWave(epsilon=1.0), got {method!r}.")
     chosen = method or usual_method(question, epsilon or 0.0, people)
     if chosen.gives == "mean" and question.log:
         raise ConfigError("the mean of logarithms is not that of the numbers: ask without log.")

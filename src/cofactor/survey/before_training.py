@@ -4,14 +4,17 @@ How many ratings users have, to choose how many of each to use; and how ratings 
 `train(..., surveys=[...])` counts both against the run's budget.
 """
 
+import math
 from dataclasses import dataclass
 
-from cofactor.errors import ConfigError, DataError
+from cofactor.config import positive
+from cofactor.errors import ConfigError, DataError, Refused
 from cofactor.federation.doubts import doubts_about
 from cofactor.federation.federation import Federation
 from cofactor.privacy.budget import Budget
 from cofactor.randomness import Random, SecureRandom
 from cofactor.survey.asking import ask
+from cofactor.survey.method import NOTHING, left_open
 from cofactor.survey.people import activity_of, one_rating_each
 from cofactor.survey.question import Question
 from cofactor.survey.result import Survey
@@ -74,6 +77,7 @@ def choose_cap(
     where 61% to 82% of users have no more than c, and three quarters reach 98% of it. A quantile is also what
     a few noisy answers tell best. `budget` is that of the whole training: see `ask`.
     """
+    _check_worth(federation, epsilon)
     items = federation.facts.item_count
     if items < 2:
         raise DataError("where there is one item nobody has several ratings: there is no cap to choose.")
@@ -104,6 +108,7 @@ def rating_histogram(
     Its `mean` is where a recipe may centre ratings: `centre`. Every user counts alike in it, however many
     ratings she has. `budget` is that of the whole training: see `ask`.
     """
+    _check_worth(federation, epsilon)
     if federation.implicit:
         raise DataError("the rows only tell that something happened: there are no ratings to spread.")
     scale = federation.scale
@@ -116,6 +121,24 @@ def rating_histogram(
         random=random,
         newer_data=newer_data,
         doubts=doubts_about(federation),
+    )
+
+
+def _check_worth(federation: Federation, epsilon: float) -> None:
+    """Refuse to spend a part of a budget on answers that would tell next to nothing, before it is spent."""
+    if not isinstance(federation, Federation):
+        raise ConfigError(
+            "surveys before a training are of a Federation: Federation.horizontal, or Federation.on_device."
+        )
+    positive(epsilon=epsilon)
+    users = federation.facts.user_count
+    if left_open(epsilon, users) <= NOTHING:
+        return
+    least = 0.5 / (NOTHING * math.sqrt(users))
+    from_here = f"From epsilon {2 * math.atanh(least) + 0.005:.2f} on they" if least < 1 else "So few never"
+    raise Refused(
+        f"answers of {users:,} users at epsilon {epsilon:g} would tell next to nothing: nobody was asked. "
+        f"{from_here} tell something; without a survey the recipe makes its own guess."
     )
 
 

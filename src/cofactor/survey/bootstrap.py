@@ -19,6 +19,9 @@ from cofactor.survey.method import Floats, Gives, Integers, Method
 _FEWEST = 20
 """With fewer estimates, how far they vary is not known well enough."""
 
+_TIE = 1e-9
+"""By how much a whole number may be missed by rounding alone."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Interval:
@@ -59,6 +62,8 @@ class Band:
     """What kind of numbers these are."""
     whole: bool = False
     """Whether values are whole numbers."""
+    log: bool = False
+    """Whether buckets are equal in logarithms."""
 
     @cached_property
     def probabilities(self) -> Interval:
@@ -77,7 +82,7 @@ class Band:
     def mean(self) -> Interval:
         """The mean."""
         if self.gives == "distribution":
-            return self._asked(lambda each: each.mean, *self._ends)
+            return self._place(lambda each: each.mean)
         first, last = self.edges[0], self.edges[-1]
         # Where in the range the mean lies; or the middles of buckets, by what each holds. Shares add up to 1
         # only on average: counted from the middle, what they are off by weighs little.
@@ -93,10 +98,10 @@ class Band:
 
     def quantile(self, q: Any) -> Interval:
         """A quantile, or many; of whole numbers, to whole numbers that are no closer."""
-        found = self._asked(lambda each: each.quantile(q), *self._ends)
+        found = self._place(lambda each: each.quantile(q))
         if not self.whole:
             return found
-        return Interval(low=np.floor(found.low), high=np.ceil(found.high))
+        return Interval(low=np.floor(found.low + _TIE), high=np.ceil(found.high - _TIE))
 
     def between(self, low: Any, high: Any) -> Interval:
         """How much lies in a range, or in many."""
@@ -131,6 +136,13 @@ class Band:
         found, *again = [question(each) for each in self._all]
         return self._around(found, np.array(again), least, most)
 
+    def _place(self, question: Callable[[Distribution], Any]) -> Interval:
+        """Return the interval of something that lies in the range; in logarithms, if buckets are such."""
+        if not self.log:
+            return self._asked(question, *self._ends)
+        found = self._asked(lambda each: np.log(question(each)), *np.log(self._ends))
+        return Interval(low=np.exp(found.low), high=np.exp(found.high))
+
     def _around(self, found: Any, again: Floats, least: float, most: float) -> Interval:
         wide = NormalDist().inv_cdf((1 + self.level) / 2) * again.std(axis=0, ddof=1)
         return Interval(low=np.clip(found - wide, least, most), high=np.clip(found + wide, least, most))
@@ -147,14 +159,16 @@ def band(
     *,
     edges: Any = None,
     whole: bool = False,
+    log: bool = False,
     level: float = 0.95,
     repeats: int = 200,
     seed: int = 0,
 ) -> Band:
     """Estimate again and again from answers drawn from those that came; the same seed draws the same.
 
-    `edges` say where buckets begin and end; without them, they are equal parts of [0, 1]. It is made of what
-    was released, so it costs no privacy.
+    `edges` say where buckets begin and end; without them, they are equal parts of [0, 1]. If they are equal
+    in logarithms, so are both sides of intervals (`log`). It is made of what was released, so it costs no
+    privacy.
     """
     fraction(level=level)
     whole_number(repeats=repeats)
@@ -169,4 +183,5 @@ def band(
         again=np.array(again),
         gives=method.gives,
         whole=whole,
+        log=log,
     )

@@ -7,6 +7,7 @@ A method is public and settled beforehand. Privacy rests on its mechanism alone:
 is public chance, and everything that happens to answers afterwards can be done by anybody.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -27,6 +28,8 @@ Gives = Literal["distribution", "ranges", "mean"]
 something; or one number."""
 
 MOST_BUCKETS = 2**16
+NOTHING = 0.25
+"""Where more of the range than this is left open, next to nothing was learned."""
 _SECURE = SecureRandom()
 
 
@@ -132,6 +135,14 @@ def some_people(answered: Any) -> int:
     if answered < 1:
         raise DataError("nobody has answered, so there is nothing to estimate from. Ask at least one person.")
     return int(answered)
+
+
+def left_open(epsilon: float, people: int) -> float:
+    """Return by about how much of the range answers leave the mean open, as a deviation, whoever reads them.
+
+    That of stochastic rounding, which is about the best that there is where it is large.
+    """
+    return 0.5 / (math.tanh(epsilon / 2) * math.sqrt(max(people, 1)))
 
 
 def check_settings(*, epsilon: float, buckets: int, least: int = 2) -> None:

@@ -47,8 +47,6 @@ def usual_method(question: Question, epsilon: float, people: int) -> Method:
     It follows from public numbers only: how many people are asked is known.
     """
     levels = question.levels
-    if levels is None or levels > _MANY:
-        return SquareWave(epsilon=epsilon, buckets=_FEW if people < _CROWD else _MANY)
-    if levels <= _LISTED and levels - 2 < 3 * math.exp(epsilon):
+    if levels is not None and levels <= _LISTED and levels - 2 < 3 * math.exp(epsilon):
         return Binning(epsilon=epsilon, buckets=levels, bins=levels)
-    return SquareWave(epsilon=epsilon, buckets=levels, discrete=True, smoothing=levels >= SMOOTHABLE)
+    return SquareWave(epsilon=epsilon, buckets=_FEW if people < _CROWD else _MANY)

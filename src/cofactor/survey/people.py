@@ -27,7 +27,7 @@ class People:
     """Letters, digits, dots, dashes and spaces: it names files, too."""
     file: Path | None = None
     """Where the numbers came from; the ledger lies beside it."""
-    fingerprint: str = ""
+    fingerprint: str = field(default="", repr=False)
     """Which data these are: the hash of the file's bytes. It never leaves."""
     budget: Budget | None = None
     """A smaller budget of their own, if they ask for more privacy than others do."""

@@ -144,8 +144,10 @@ class _Frame:
 def _drawn(frame: _Frame, edges: Floats, shares: dict[str, Floats]) -> list[str]:
     line, zero = frame.steps(edges, shares["estimate"]), float(frame.ys(np.array(0.0)))
     ends = [(line[-1][0], zero), (line[0][0], zero)]
-    parts = [f"<polygon points='{_points([*line, *ends])}' fill='{_BLUE}' fill-opacity='0.15'/>"]
-    if "low" in shares:
+    parts = []
+    if "low" not in shares:
+        parts.append(f"<polygon points='{_points([*line, *ends])}' fill='{_BLUE}' fill-opacity='0.15'/>")
+    else:
         around = [*frame.steps(edges, shares["high"]), *reversed(frame.steps(edges, shares["low"]))]
         parts.append(f"<polygon points='{_points(around)}' fill='{_BLUE}' fill-opacity='0.35'/>")
     parts.append(_curve(line, _BLUE))
@@ -160,7 +162,7 @@ def _legend(band: Band | None, truth: Distribution | None) -> list[str]:
     x += 120
     if band is not None:
         parts.append(
-            f"<rect x='{x:.1f}' y='{y - 10}' width='24' height='12' fill='{_BLUE}' fill-opacity='0.45'/>"
+            f"<rect x='{x:.1f}' y='{y - 10}' width='24' height='12' fill='{_BLUE}' fill-opacity='0.35'/>"
         )
         parts.append(text(x + 30, y, f"{band.level:.0%} interval of each bucket"))
         x += 230

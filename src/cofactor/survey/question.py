@@ -42,7 +42,7 @@ class Question:
         if self.whole and not (float(self.low).is_integer() and float(self.high).is_integer()):
             raise ConfigError(f"the ends of whole numbers are whole, got {self.low:g} and {self.high:g}.")
         if self.log and self.low <= 0:
-            raise ConfigError(f"log needs numbers above 0, and low is {self.low:g}.")
+            raise ConfigError(f"log needs numbers above 0, and low is {self.low:g}: begin above.")
         first, last = self._ends
         if not last - first > 1e-12 * max(abs(first), abs(last)):
             raise ConfigError(f"{self.low:g} and {self.high:g} are too close to tell numbers between apart.")

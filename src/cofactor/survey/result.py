@@ -26,8 +26,8 @@ from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
 from cofactor.survey.bootstrap import Band, band
-from cofactor.survey.distribution import Distribution
-from cofactor.survey.method import Floats, Integers, Method
+from cofactor.survey.distribution import Distribution, written
+from cofactor.survey.method import NOTHING, Floats, Integers, Method, left_open
 from cofactor.survey.methods import method_from_table
 from cofactor.survey.question import Question
 
@@ -68,6 +68,17 @@ class Survey:
             )
         if not 0 < self.answered <= sum(self.together.parties[name].users for name in charged):
             raise RunError(f"in the survey of {self.question.name}, more have answered than were asked.")
+
+    def __str__(self) -> str:
+        """Say what was asked and what the answers tell, in a few lines."""
+        asked = f"{self.question.name}: {self.answered:,} answers by {type(self.method).__name__}"
+        told = self.distribution or f"mean {written(self.mean)}"
+        return f"{asked}, epsilon {self.method.epsilon:g}\n{told}"
+
+    @property
+    def tells_little(self) -> bool:
+        """Whether so few answers at this epsilon tell next to nothing, however they come out."""
+        return left_open(self.method.epsilon, self.answered) > NOTHING
 
     @property
     def session(self) -> str:
@@ -123,6 +134,7 @@ class Survey:
             self.tally,
             edges=self.edges,
             whole=self.question.whole,
+            log=self.question.log,
             level=level,
             repeats=repeats,
             seed=seed,

@@ -135,8 +135,13 @@ class _WaveMethod:
 
     @property
     def tolerance(self) -> float:
-        """The change of the log-likelihood below which steps stop: tau of 3.6.1."""
-        return 1e-3 if self.smoothing else 1e-3 * math.exp(self.epsilon)
+        """The change of the log-likelihood below which steps stop: tau of 3.6.1.
+
+        Below epsilon 1/2, where the thesis measures nothing, it shrinks with epsilon squared, as likelihoods
+        do: otherwise the first step would be the last, and the even beginning the result.
+        """
+        own = 1e-3 if self.smoothing else 1e-3 * math.exp(self.epsilon)
+        return own * min(1.0, (2 * self.epsilon) ** 2)
 
     def asked(self, values: Floats, random: Random) -> Asked:  # noqa: ARG002 (a wave needs no public chance)
         """Prepare values between 0 and 1 for the mechanism."""

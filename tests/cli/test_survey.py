@@ -396,7 +396,7 @@ def test_devices_are_asked_too_and_the_text_says_what_was_chosen(cofactor: Comma
     assert re.search(r"Used: at most \d+ ratings of each user.*a survey at epsilon 0\.6", done.out)
     assert cofactor("verify", "run").code == 0
     file = Path("wish.toml")
-    file.write_text('[survey]\nmean = 0.1\n[recipe]\nkind = "OnDeviceMF"\nrounds = 2\n')
+    file.write_text('[survey]\nmean = 0.6\n[recipe]\nkind = "OnDeviceMF"\nrounds = 2\n')
     said = cofactor(
         "train", "all.csv", "--split", "on-device", "--config", file, "--epsilon", 2, "--out", "x"
     )
@@ -471,19 +471,17 @@ def test_a_survey_whose_numbers_were_changed_is_found_out(cofactor: Command) -> 
 
 @pytest.mark.usefixtures("folder")
 def test_ctrl_c_while_people_answer_loses_nothing(cofactor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cofactor.survey.result import Survey
-
     save = Survey.save
 
     def interrupted(self: Survey, *place: Any, **settings: Any) -> Path:
         signal.raise_signal(signal.SIGINT)
         return save(self, *place, **settings)
 
-    monkeypatch.setattr(Survey, "save", interrupted)
-    stopped = cofactor(*ASK, "--out", "run")
+    with monkeypatch.context() as patched:
+        patched.setattr(Survey, "save", interrupted)
+        stopped = cofactor(*ASK, "--out", "run")
     assert stopped.code == 130
     assert "the answers are saved: cofactor show run" in stopped.out
-    monkeypatch.undo()
     assert cofactor("verify", "run").code == 0
 
 

@@ -10,12 +10,38 @@ from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
 from cofactor.randomness import InsecureRandom
 from cofactor.survey.asking import ask
-from cofactor.survey.method import Floats
+from cofactor.survey.binning import Binning
+from cofactor.survey.haar import HaarHRR
+from cofactor.survey.hierarchy import HierarchicalHistogram
+from cofactor.survey.means import PiecewiseMean, StochasticRounding
+from cofactor.survey.method import Floats, Method
+from cofactor.survey.oracles import GRR, OLH, HadamardResponse
 from cofactor.survey.people import People
 from cofactor.survey.question import Question
 from cofactor.survey.result import Survey
+from cofactor.survey.waves import GeneralWave, SquareWave
 
 AGE = Question(name="age", low=0, high=100)
+METHODS: tuple[Method, ...] = (
+    SquareWave(epsilon=2.0, buckets=64),
+    SquareWave(epsilon=2.0, buckets=64, smoothing=False),
+    SquareWave(epsilon=2.0, buckets=64, discrete=True),
+    GeneralWave(epsilon=2.0, buckets=64, ratio=0.4),
+    Binning(epsilon=2.0, buckets=64, bins=16),
+    GRR(epsilon=2.0, buckets=16),
+    OLH(epsilon=2.0, buckets=64),
+    HadamardResponse(epsilon=2.0, buckets=64),
+    HierarchicalHistogram(epsilon=2.0, buckets=64),
+    HierarchicalHistogram(epsilon=2.0, buckets=64, post="consistent"),
+    HaarHRR(epsilon=2.0, buckets=64),
+    StochasticRounding(epsilon=2.0),
+    PiecewiseMean(epsilon=2.0),
+)
+"""Every method, in some form or other."""
+
+
+def named(method: Any) -> str:
+    return type(method).__name__
 
 
 def ages(count: int, seed: int = 0) -> Floats:

@@ -76,3 +76,8 @@ def test_questions_that_make_no_sense_are_refused(settings: dict[str, Any], matc
 def test_a_question_is_written_and_read() -> None:
     question = Question(name="ratings of a user", low=1, high=1682, whole=True, log=True)
     assert from_table(Question, as_table(question), "question") == question
+
+
+def test_ends_too_close_to_tell_anything_apart_are_refused() -> None:
+    with pytest.raises(ConfigError, match="too close"):
+        Question(name="x", low=1e10, high=float(np.nextafter(1e10, 2e10)), log=True)

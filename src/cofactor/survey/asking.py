@@ -66,16 +66,8 @@ def ask(
     schedule = _schedule(question, chosen)
     ledgers = _ledgers(holders, budget, chosen, schedule, newer_data=newer_data)
     session = _session(holders)
-    halves = {}
-    for place, holder in enumerate(holders):
-        door = Door(
-            party=holder.name,
-            ledger=ledgers[holder.name],
-            random=own_random(random, place),
-            run=session.name,
-            schedule=schedule,
-        )
-        halves[holder.name] = Answering(holder, question, chosen, door)
+    doors = _doors(ledgers, schedule, session.name, random)
+    halves = {each.name: Answering(each, question, chosen, doors[each.name]) for each in holders}
     adding = Adding(question, chosen, {holder.name: len(holder.values) for holder in holders})
     unanswered = _driven(adding, halves, session, ledgers, failures)
     events = tuple(all_released(ledgers, session.name))
@@ -179,6 +171,18 @@ def _existing(holder: People, *, newer_data: bool) -> Ledger | None:
             "survey asks all alike. Survey data whose ledger is not personal."
         )
     return ledger
+
+
+def _doors(
+    ledgers: Mapping[str, Ledger], schedule: Schedule, session: str, random: Random
+) -> dict[str, Door]:
+    """Return everybody's way out, by which one answer passes and no more, whoever asks."""
+    return {
+        name: Door(
+            party=name, ledger=ledger, random=own_random(random, place), run=session, schedule=schedule
+        )
+        for place, (name, ledger) in enumerate(ledgers.items())
+    }
 
 
 def _session(holders: Sequence[People]) -> Session:

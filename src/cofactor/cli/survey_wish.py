@@ -157,9 +157,11 @@ class Wish:
         ledger = Ledger.open(path)
         more = math.ceil(2 * (ledger.spent().epsilon + self.epsilon))
         command = shlex.join(["cofactor", "budget", str(self.file), "--epsilon", str(more)])
+        left = rounded_down(ledger.left)
+        less = "" if left == "0" else " Ask for less with --epsilon."
         return (
             "All that is ever asked about a file shares one budget, which is fixed when its ledger is begun. "
-            f"Left: epsilon {rounded_down(ledger.left)} of {ledger.budget.epsilon:g}. Ask for less with "
-            "--epsilon; or, for a file that nothing was released about yet, begin with more: survey it with "
-            f"--budget-epsilon {more}, or open its budget beforehand: {command} --delta 1e-6 --unit user."
+            f"Left: epsilon {left} of {ledger.budget.epsilon:g}.{less} For a file that nothing was released "
+            f"about yet, begin with more: survey it with --budget-epsilon {more}, or open its budget "
+            f"beforehand: {command} --delta 1e-6 --unit user."
         )

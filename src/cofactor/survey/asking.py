@@ -151,7 +151,7 @@ def _ledgers(
         ledger = _existing(holder, newer_data=newer_data)
         if ledger is None:
             ledger = begin_ledger(holder, wanted[holder.name], holder.ledger_path)
-        ledger.reserve(schedule.events())
+        ledger.reserve(replace(event, by=holder.name) for event in schedule.events())
         ledgers[holder.name] = ledger
     return {holder.name: ledgers[holder.name] for holder in holders}
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from cofactor.config import as_table
 from cofactor.errors import CofactorError, ConfigError
-from cofactor.privacy import noise
+from cofactor.privacy import answer_noise, noise
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.answers import DividedResponse, RandomizedResponse, UnaryEncoding, Wave
 from cofactor.privacy.bounding import categories, divided_answers
@@ -30,7 +30,7 @@ ANSWERS = (
 
 def law_of(wave: Wave) -> list[list[Fraction]]:
     """Return the exact probability of each report for each true cell, from the words that are drawn."""
-    moved = Fraction(noise.moved_weight(wave.cells, wave.wide, wave.epsilon), 2**64)
+    moved = Fraction(answer_noise.moved_weight(wave.cells, wave.wide, wave.epsilon), 2**64)
     laws = []
     for truth in range(wave.choices):
         cells = [(1 - moved) / wave.cells] * wave.cells
@@ -117,7 +117,7 @@ def test_reports_of_a_wave_follow_their_law(wave: Wave) -> None:
 
 def test_the_wave_is_drawn_with_the_stated_probability() -> None:
     wave = Wave(choices=100, epsilon=1.3, wide=21, narrow=4)
-    words = noise.moved_weight(wave.cells, wave.wide, wave.epsilon)
+    words = answer_noise.moved_weight(wave.cells, wave.wide, wave.epsilon)
     assert words / 2**64 == pytest.approx(wave.moved, rel=1e-14)
 
 
@@ -142,7 +142,7 @@ def test_numbers_below_a_limit_that_words_cannot_reach_are_refused() -> None:
 
 def test_reports_keep_the_shape_of_the_values() -> None:
     values = np.arange(6).reshape(2, 3)
-    assert noise.wave(values, 6, 3, 1, 1.0, SECURE).shape == (2, 3)
+    assert answer_noise.wave(values, 6, 3, 1, 1.0, SECURE).shape == (2, 3)
 
 
 def test_each_question_of_divided_answers_has_its_own_law() -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from cofactor.errors import ConfigError
-from cofactor.privacy import noise, tables
+from cofactor.privacy import answer_noise, noise, tables
 from cofactor.privacy.answers import UnaryEncoding
 from cofactor.randomness import InsecureRandom, Random, SecureRandom
 
@@ -145,7 +145,7 @@ def test_probability_of_being_chosen_is_rounded_down(
 ) -> None:
     limit = math.floor(Fraction(probability) * 2**64)
     words = np.array([limit, limit - 1, 0, limit + 1], np.uint64)
-    monkeypatch.setattr(noise, "_words", lambda *_: words)
+    monkeypatch.setattr(noise, "uniform_words", lambda *_: words)
     assert noise.chosen(4, probability, SECURE).tolist() == [1, 2]
 
 
@@ -319,7 +319,7 @@ def test_shares_beyond_the_bound_are_refused(bad: float) -> None:
 def test_randomized_responses_follow_their_law(choices: int, epsilon: float) -> None:
     truth = 1 / (1 + (choices - 1) * math.exp(-epsilon))
     for answer in (0, choices - 1):
-        reports = noise.randomized_response(np.full(MANY // 4, answer), choices, epsilon, SECURE)
+        reports = answer_noise.randomized_response(np.full(MANY // 4, answer), choices, epsilon, SECURE)
         law = np.where(np.arange(-1, choices + 1) == answer, truth, (1 - truth) / (choices - 1))
         law[[0, -1]] = 0
         assert_law(reports, lambda k, law=law: law[np.clip(k + 1, 0, choices + 1)])  # type: ignore[misc]
@@ -327,7 +327,7 @@ def test_randomized_responses_follow_their_law(choices: int, epsilon: float) -> 
 
 @given(choices=st.integers(2, 10**6), epsilon=st.floats(1e-6, 60))
 def test_rounded_responses_never_exceed_epsilon(choices: int, epsilon: float) -> None:
-    truth, other = noise.response_weights(choices, epsilon)
+    truth, other = answer_noise.response_weights(choices, epsilon)
     assert truth + (choices - 1) * other == 2**64
     with mpmath.workdps(60):
         most = mpmath.exp(mpmath.mpf(epsilon))
@@ -338,12 +338,12 @@ def test_rounded_responses_never_exceed_epsilon(choices: int, epsilon: float) ->
 
 def test_epsilon_too_small_for_the_words_is_refused() -> None:
     with pytest.raises(ConfigError, match="too small for 3 answers"):
-        noise.response_weights(3, 1e-25)
+        answer_noise.response_weights(3, 1e-25)
 
 
 def test_unary_bits_follow_their_law() -> None:
     values = np.tile([0, 2, 3], MANY // 16)
-    bits = noise.unary_encoding(values, 4, 0.5, 0.2, SECURE)
+    bits = answer_noise.unary_encoding(values, 4, 0.5, 0.2, SECURE)
     assert bits.shape == (*values.shape, 4)
     assert bits.dtype == np.uint8
     own = values[:, None] == np.arange(4)
@@ -355,8 +355,8 @@ def test_unary_bits_follow_their_law() -> None:
 
 
 def test_unary_rows_drawn_in_parts_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise, "_ANSWERS_AT_ONCE", 64)
-    rows = noise.unary_encoding(np.zeros(64, np.int64), 32, 0.5, 0.5 - 1e-9, SECURE)
+    monkeypatch.setattr(answer_noise, "_ANSWERS_AT_ONCE", 64)
+    rows = answer_noise.unary_encoding(np.zeros(64, np.int64), 32, 0.5, 0.5 - 1e-9, SECURE)
     # 2,016 pairs of rows of 32 even bits: two alike by chance have a probability of 5e-7.
     assert len({row.tobytes() for row in rows}) == 64
 
@@ -364,7 +364,7 @@ def test_unary_rows_drawn_in_parts_are_not_repeated(monkeypatch: pytest.MonkeyPa
 @given(epsilon=st.floats(1e-6, 40), optimized=st.booleans())
 def test_rounded_bits_never_exceed_epsilon(epsilon: float, optimized: bool) -> None:
     mechanism = UnaryEncoding(choices=2, epsilon=epsilon, optimized=optimized)
-    high, low = noise.bit_limits(mechanism.kept, mechanism.raised)
+    high, low = answer_noise.bit_limits(mechanism.kept, mechanism.raised)
     with mpmath.workdps(60):
         odds = mpmath.mpf(high) * (2**64 - low) / (mpmath.mpf(low) * (2**64 - high))
         assert 0 <= mpmath.log(odds) <= epsilon
@@ -376,9 +376,9 @@ def test_rounded_bits_never_exceed_epsilon(epsilon: float, optimized: bool) -> N
 @pytest.mark.parametrize("values", [[0, 3], [-1, 0], [0.5, 1.0], [True, False]])
 def test_answers_that_are_none_are_refused(values: list[Any]) -> None:
     with pytest.raises(ConfigError, match="answer"):
-        noise.randomized_response(np.array(values), 3, 1.0, SECURE)
+        answer_noise.randomized_response(np.array(values), 3, 1.0, SECURE)
     with pytest.raises(ConfigError, match="answer"):
-        noise.unary_encoding(np.array(values), 3, 0.5, 0.2, SECURE)
+        answer_noise.unary_encoding(np.array(values), 3, 0.5, 0.2, SECURE)
 
 
 # All of them
@@ -394,8 +394,8 @@ CALLS: dict[str, Callable[[int, Random], NDArray[Any]]] = {
     "Polya": lambda n, random: noise.polya(n, 5.0, Fraction(1, 2), random),
     "published": lambda n, random: noise.published_laplace_share(np.ones(n), 1.0, 2, random),
     "coins": lambda n, random: noise.poisson_binomial(np.zeros(n), 16, 0.1, random),
-    "responses": lambda n, random: noise.randomized_response(np.zeros(n, np.int64), 9, 0.1, random),
-    "bits": lambda n, random: noise.unary_encoding(np.zeros(n, np.int64), 9, 0.5, 0.4, random),
+    "responses": lambda n, random: answer_noise.randomized_response(np.zeros(n, np.int64), 9, 0.1, random),
+    "bits": lambda n, random: answer_noise.unary_encoding(np.zeros(n, np.int64), 9, 0.5, 0.4, random),
 }
 
 
@@ -425,8 +425,8 @@ def test_noise_has_the_shape_that_was_asked_for(shape: int | tuple[int, ...]) ->
     assert noise.skellam(shape, 1.0, SECURE).shape == expected
     assert noise.polya(shape, 1.0, Fraction(1, 2), SECURE).shape == expected
     assert noise.poisson_binomial(np.zeros(shape), 3, 0.1, SECURE).shape == expected
-    assert noise.randomized_response(np.zeros(shape, int), 3, 1.0, SECURE).shape == expected
-    assert noise.unary_encoding(np.zeros(shape, int), 3, 0.5, 0.1, SECURE).shape == (*expected, 3)
+    assert answer_noise.randomized_response(np.zeros(shape, int), 3, 1.0, SECURE).shape == expected
+    assert answer_noise.unary_encoding(np.zeros(shape, int), 3, 0.5, 0.1, SECURE).shape == (*expected, 3)
     assert noise.snapped(np.zeros(shape), 1.0).shape == expected
 
 
@@ -451,10 +451,10 @@ def test_sizes_that_make_no_real_noise_are_refused(bad: float) -> None:
         lambda: noise.poisson_binomial(np.zeros(3), 2**16, 0.1, SECURE),
         lambda: noise.poisson_binomial(np.zeros(3), 3, 0.5, SECURE),
         lambda: noise.poisson_binomial(np.zeros(3), 3, math.nan, SECURE),
-        lambda: noise.randomized_response(np.zeros(3, int), 1, 1.0, SECURE),
-        lambda: noise.randomized_response(np.zeros(3, int), 3, 0.0, SECURE),
-        lambda: noise.unary_encoding(np.zeros(3, int), 3, 0.2, 0.5, SECURE),
-        lambda: noise.unary_encoding(np.zeros(3, int), 3, 1.0, 0.5, SECURE),
+        lambda: answer_noise.randomized_response(np.zeros(3, int), 1, 1.0, SECURE),
+        lambda: answer_noise.randomized_response(np.zeros(3, int), 3, 0.0, SECURE),
+        lambda: answer_noise.unary_encoding(np.zeros(3, int), 3, 0.2, 0.5, SECURE),
+        lambda: answer_noise.unary_encoding(np.zeros(3, int), 3, 1.0, 0.5, SECURE),
         lambda: noise.discrete_gaussian(3, 2 * tables.LARGEST_DEVIATION, SECURE),
         lambda: noise.gaussian(3, 1.0, SECURE, rounds=8),
     ],

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cofactor.errors import ConfigError, DataError, RunError
-from cofactor.privacy.noise import response_weights
+from cofactor.privacy.answer_noise import response_weights
 from cofactor.randomness import InsecureRandom
 from cofactor.survey.haar import HaarHRR
 from cofactor.survey.method import Floats, Integers, report, simulated

@@ -9,7 +9,7 @@ import pytest
 
 from cofactor.config import as_table, from_table
 from cofactor.errors import ConfigError, DataError, RunError
-from cofactor.privacy.noise import response_weights
+from cofactor.privacy.answer_noise import response_weights
 from cofactor.randomness import InsecureRandom
 from cofactor.survey.consistency import layers_of
 from cofactor.survey.hashing import collision, drawn_seeds

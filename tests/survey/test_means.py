@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cofactor.errors import ConfigError, DataError, RunError
-from cofactor.privacy.noise import moved_weight, response_weights
+from cofactor.privacy.answer_noise import moved_weight, response_weights
 from cofactor.randomness import InsecureRandom
 from cofactor.survey.means import (
     AnyMean,

@@ -14,7 +14,7 @@ from scipy import stats
 
 from cofactor.config import as_table, from_table
 from cofactor.errors import ConfigError, DataError, RunError
-from cofactor.privacy.noise import response_weights
+from cofactor.privacy.answer_noise import response_weights
 from cofactor.randomness import InsecureRandom, SecureRandom
 from cofactor.survey import hashing
 from cofactor.survey.hadamard import hadamard_signs

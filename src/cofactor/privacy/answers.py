@@ -12,7 +12,7 @@ import numpy as np
 
 from cofactor.config import positive, whole
 from cofactor.errors import ConfigError
-from cofactor.privacy import noise
+from cofactor.privacy import answer_noise
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound
 from cofactor.privacy.releasing import Releasing, Values
@@ -79,7 +79,7 @@ class RandomizedResponse(_Choice):
 
     def noisy(self, bounded: Bounded, random: Random) -> Values:
         """Return an answer for each unit."""
-        return noise.randomized_response(bounded.value, self.choices, self.epsilon, random)
+        return answer_noise.randomized_response(bounded.value, self.choices, self.epsilon, random)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class UnaryEncoding(_Choice):
 
     def noisy(self, bounded: Bounded, random: Random) -> Values:
         """Return a row of bits for each unit."""
-        return noise.unary_encoding(bounded.value, self.choices, self.kept, self.raised, random)
+        return answer_noise.unary_encoding(bounded.value, self.choices, self.kept, self.raised, random)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ class DividedResponse(_Answer):
         told = np.empty(len(truth), np.int64)
         for question, choices in enumerate(self.choices):
             own = questions == question
-            told[own] = noise.randomized_response(truth[own], choices, self.epsilon, random)
+            told[own] = answer_noise.randomized_response(truth[own], choices, self.epsilon, random)
         return told
 
 
@@ -185,7 +185,7 @@ class Wave(_Choice):
 
     def noisy(self, bounded: Bounded, random: Random) -> Values:
         """Return an answer for each unit."""
-        told = noise.wave(bounded.value, self.choices, self.wide, self.narrow, self.epsilon, random)
+        told = answer_noise.wave(bounded.value, self.choices, self.wide, self.narrow, self.epsilon, random)
         return told // (self.cells // self.reports)
 
 

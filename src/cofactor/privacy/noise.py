@@ -7,7 +7,6 @@ releases a sum with real noise rounds it with `snapped`.
 
 import hmac
 import math
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -29,13 +28,13 @@ Integers = NDArray[np.int64]
 _SMALLEST, _LARGEST = 1e-30, 1e30
 """Sizes of real noise between which no number of any use is lost to the range of float32."""
 _MOST_TRIALS = 2**16 - 1
-_ANSWERS_AT_ONCE = 2**20
 _AT_ONCE, _MOST_PARTS = 2.0**28, 2**12
 """Variance of Skellam noise that is drawn at once, and how often it is at most."""
 _MOST_WHOLE = 2**16
 """How many times discrete Laplace noise is drawn at most."""
 _JUMPING_AT_ONCE = 2**16
-_FULL = 2**64
+FULL = 2**64
+"""How many words of 64 bits there are."""
 _SELDOM, _MANY = 1 / 8, 2**17
 """Where so few of so many take part, it is cheaper to draw the gaps between them."""
 GAUSSIAN_REACH = 9.4
@@ -62,14 +61,14 @@ def rounded_up(size: float) -> np.float32:
 def laplace(shape: Shape, scale: float, random: Random) -> Reals:
     """Return Laplace numbers: density exp(-|x| / scale) / (2 scale)."""
     _refuse_extreme(scale=scale)
-    words = _words(_count(shape), random.new_key())
+    words = uniform_words(_count(shape), random.new_key())
     sign = 1.0 - 2.0 * (words & np.uint64(1)).astype(np.float64)
     return (scale * sign * _minus_logarithm(words >> np.uint64(1))).reshape(shape)
 
 
 def exponential(shape: Shape, random: Random) -> Reals:
     """Return exponential numbers of mean 1."""
-    words = _words(_count(shape), random.new_key())
+    words = uniform_words(_count(shape), random.new_key())
     return _minus_logarithm(words >> np.uint64(1)).reshape(shape)
 
 
@@ -112,12 +111,12 @@ def chosen(units: int, probability: float, random: Random) -> Integers:
     if probability <= _SELDOM and units >= _MANY:
         return _by_gaps(units, probability, random)
     limit = np.uint64(int(math.ldexp(probability, 64)))
-    return np.flatnonzero(_words(units, random.new_key()) < limit)
+    return np.flatnonzero(uniform_words(units, random.new_key()) < limit)
 
 
 def came_true(chances: Reals, random: Random) -> NDArray[np.bool_]:
     """Say for each chance whether it came true: never more often than it says."""
-    words = _words(chances.size, random.new_key()).reshape(chances.shape)
+    words = uniform_words(chances.size, random.new_key()).reshape(chances.shape)
     # 53 bits, which a float holds exactly.
     drawn = (words >> np.uint64(11)).astype(np.float64)
     return np.asarray(drawn < np.floor(chances * 2.0**53))
@@ -129,7 +128,7 @@ def _by_gaps(units: int, probability: float, random: Random) -> Integers:
     room = int(expected + 10 * math.sqrt(expected) + 64)
     found, at = [], -1
     while at < units:
-        chances = ((_words(room, random.new_key()) >> np.uint64(11)) + 0.5) * 2.0**-53
+        chances = ((uniform_words(room, random.new_key()) >> np.uint64(11)) + 0.5) * 2.0**-53
         gaps = np.minimum(np.log(chances) / math.log1p(-probability), units).astype(np.int64)
         found.append(at + np.cumsum(gaps + 1))
         at = int(found[-1][-1])
@@ -238,115 +237,17 @@ def poisson_binomial(shares: NDArray[Any], trials: int, theta: float, random: Ra
     return out.reshape(np.shape(shares))
 
 
-def randomized_response(values: NDArray[Any], choices: int, epsilon: float, random: Random) -> Integers:
-    """Return the true answer or any other one, at most exp(epsilon) times less likely than the truth."""
-    answers = _answers(values, choices)
-    truth, other = response_weights(choices, epsilon)
-    words = _words(answers.size, random.new_key()).reshape(answers.shape)
-    lie = ((words - np.uint64(truth)) // np.uint64(other)).astype(np.int64)
-    return np.where(words < np.uint64(truth), answers, lie + (lie >= answers))
-
-
-def response_weights(choices: int, epsilon: float) -> tuple[int, int]:
-    """Return how many of 2^64 equally likely words mean the truth, and how many each other answer.
-
-    Their ratio is at most exp(epsilon), and as near to it as whole numbers allow.
-    """
-    positive(epsilon=epsilon)
-    with localcontext() as context:
-        context.prec = 60
-        # Beyond 64 the words are too few anyway.
-        most = min(Decimal(epsilon), Decimal(64)).exp().next_minus()
-        other = math.ceil(_FULL / (most + choices - 1))
-    truth = _FULL - (choices - 1) * other
-    if truth < other:
-        raise ConfigError(
-            f"epsilon {epsilon:g} is too small for {choices} answers: all would be equally likely."
-        )
-    return truth, other
-
-
 def below(count: int, limit: int, random: Random) -> Integers:
     """Return whole numbers from 0 to below `limit`, all exactly equally likely."""
     whole(limit=limit)
     if limit > 2**62:
         raise ConfigError(f"limit must be at most 2^62, got {limit}.")
-    words = _words(count, random.new_key())
+    words = uniform_words(count, random.new_key())
     # Words beyond the last whole multiple would make small numbers likelier.
-    last = np.uint64(_FULL - _FULL % limit - 1)
+    last = np.uint64(FULL - FULL % limit - 1)
     while np.any(beyond := words > last):
-        words[beyond] = _words(int(beyond.sum()), random.new_key())
+        words[beyond] = uniform_words(int(beyond.sum()), random.new_key())
     return (words % np.uint64(limit)).astype(np.int64)
-
-
-def wave(
-    values: NDArray[Any], choices: int, wide: int, narrow: int, epsilon: float, random: Random
-) -> Integers:
-    """Return for each value a number at most wide + narrow - 2 above it, or, by chance, any below all such.
-
-    No number is more than exp(epsilon) times as likely for one value as for another.
-    """
-    answers, cells = _answers(values, choices), choices + wide + narrow - 2
-    count, limit = answers.size, np.uint64(moved_weight(cells, wide, epsilon))
-    step = below(count, wide, random) + below(count, narrow, random)
-    moved = _words(count, random.new_key()) < limit
-    told = np.where(moved, answers.reshape(-1) + step, below(count, cells, random))
-    return told.reshape(answers.shape)
-
-
-def moved_weight(cells: int, wide: int, epsilon: float) -> int:
-    """Return how many of 2^64 equally likely words mean an answer from the wave, rather than any.
-
-    The wave lifts a cell by at most 1 / wide of it above 1 / cells of the rest: the ratio of the two is at
-    most exp(epsilon), and as near to it as whole numbers allow.
-    """
-    positive(epsilon=epsilon)
-    with localcontext() as context:
-        context.prec = 60
-        more = (min(Decimal(epsilon), Decimal(64)).exp().next_minus() - 1) * wide
-        return math.floor(_FULL * more / (more + cells))
-
-
-def unary_encoding(
-    values: NDArray[Any], choices: int, kept: float, raised: float, random: Random
-) -> NDArray[np.uint8]:
-    """Return a row of bits for each answer: the truth's is 1 with probability `kept`, others with `raised`.
-
-    Both are rounded towards each other, by more than the error of a float, so that no row tells more.
-    """
-    answers = _answers(values, choices).reshape(-1)
-    high, low = bit_limits(kept, raised)
-    out = np.empty((answers.size, choices), np.uint8)
-    key, rows = random.new_key(), max(1, _ANSWERS_AT_ONCE // choices)
-    for part, start in enumerate(range(0, answers.size, rows)):
-        some = answers[start : start + rows]
-        words = _words(some.size * choices, key, part).reshape(-1, choices)
-        out[start : start + rows] = words < np.uint64(low)
-        own = words[np.arange(some.size), some] < np.uint64(high)
-        out[np.arange(start, start + some.size), some] = own
-    return out.reshape((*np.shape(values), choices))
-
-
-def bit_limits(kept: float, raised: float) -> tuple[int, int]:
-    """Return how many of 2^64 words make the truth's bit a 1, and how many any other bit."""
-    fraction(kept=kept, raised=raised)
-    high = math.floor(math.ldexp(kept * (1 - 2.0**-50), 64))
-    low = math.ceil(math.ldexp(raised * (1 + 2.0**-50), 64))
-    if low > high:
-        raise ConfigError(f"kept must exceed raised, got {kept:g} and {raised:g}.")
-    return high, low
-
-
-def _answers(values: NDArray[Any], choices: int) -> Integers:
-    whole(choices=choices)
-    answers = np.asarray(values)
-    if choices < 2 or not np.issubdtype(answers.dtype, np.integer):
-        raise ConfigError(
-            f"answers must be whole numbers among at least 2 choices, got {answers.dtype} among {choices}."
-        )
-    if np.any(answers < 0) or np.any(answers >= choices):
-        raise ConfigError(f"every answer must be a number from 0 to {choices - 1}. Number them from 0.")
-    return answers.astype(np.int64)
 
 
 def _drawn(table: tables.Table, shape: Shape, random: Random) -> Integers:
@@ -369,7 +270,7 @@ def _of(key: bytes, purpose: str) -> Key:
     return np.frombuffer(hmac.digest(key, purpose.encode(), "sha256"), "<u4").astype(np.uint32)
 
 
-def _words(count: int, key: Key, part: int = 0) -> NDArray[np.uint64]:
+def uniform_words(count: int, key: Key, part: int = 0) -> NDArray[np.uint64]:
     """Return uniform words of 64 bits; each part has a range of 2^32 blocks to itself."""
     words = np.empty(2 * count, np.uint32)
     chacha.fill(words, key, np.uint64(0), np.uint64(part) << np.uint64(32), chacha.ROUNDS)

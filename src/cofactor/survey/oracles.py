@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from cofactor.config import plain_numbers, whole
 from cofactor.errors import ConfigError, RunError
+from cofactor.privacy.answer_noise import response_weights
 from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.bounding import categories
-from cofactor.privacy.noise import response_weights
 from cofactor.randomness import Random
 from cofactor.survey import hashing
 from cofactor.survey.hadamard import hadamard_signs, order_for, walsh_hadamard

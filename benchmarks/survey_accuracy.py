@@ -3,9 +3,11 @@
     python -m benchmarks.survey_accuracy [RATINGS ...]
 
 Numbers are drawn from Beta(5, 2), or from two peaks, of which one is narrow. Errors are in hundredths of the
-range, and each is the mean of twenty surveys. Of files of ratings, what five surveys say of the cap and of
+range, and each is the mean of twenty surveys; beside them stands what one knows who asks nobody, and guesses
+an even spread. Of files of ratings, what five surveys say of the cap and of
 the mean stands beside what is true, which nobody would know; and the test MSE of OnDeviceMF, three splits,
-whose cap and centre are its own choice, or come from two surveys, of an eighth of the budget each.
+whose cap and centre are its own choice, or come from two surveys, of an eighth of the budget each, beside
+that of users who send nothing and predict their own mean.
 """
 
 import sys
@@ -16,6 +18,7 @@ import numpy as np
 
 from cofactor.data.files import read_ratings
 from cofactor.data.ratings import Ratings
+from cofactor.errors import Refused
 from cofactor.evaluate.compare import compare
 from cofactor.evaluate.rating_errors import Errors
 from cofactor.federation.federation import Federation
@@ -74,6 +77,10 @@ def smoothing(name: str, drawn: Drawn) -> None:
     for buckets in BUCKETS:
         cells = [[_distance(drawn, people, buckets, smooth) for smooth in (True, False)] for people in PEOPLE]
         row(f"{buckets:,}", [f"{with_it:.2f} / {without:.2f}" for with_it, without in cells])
+    values = drawn(Seeds(0).generator("numbers"), CROWDS[-1])
+    truth = np.histogram(values, BUCKETS[-1], (0.0, 1.0))[0] / len(values)
+    even = 100 * wasserstein(truth, np.full(BUCKETS[-1], 1 / BUCKETS[-1]))
+    row("nobody asked", [f"{even:.2f}"] * len(PEOPLE))
 
 
 def _distance(drawn: Drawn, people: int, buckets: int, smooth: bool) -> float:
@@ -93,6 +100,9 @@ def enough(name: str, drawn: Drawn) -> None:
     for epsilon in EPSILONS:
         cells = [_errors(question, drawn, people, epsilon) for people in CROWDS]
         row(f"{epsilon:g}", [" / ".join(f"{error:.2g}" for error in errors) for errors in cells])
+    values = drawn(Seeds(0).generator("numbers"), CROWDS[-1])
+    even = 100 * np.abs(np.array([0.5, 0.75, 0.5]) - [*np.quantile(values, (0.5, 0.75)), values.mean()])
+    row("nobody asked", [" / ".join(f"{error:.2g}" for error in even)] * len(CROWDS))
 
 
 def _errors(question: Question, drawn: Drawn, people: int, epsilon: float) -> Floats:
@@ -135,24 +145,35 @@ def worth(path: Path) -> None:
     ratings = read_ratings(path)
     assert ratings.scale is not None
     phones = Federation.on_device(ratings, scale=ratings.scale)
-    heading(f"{path.name}, test MSE by split", ["no surveys", "two surveys"], "epsilon")
+    heading(f"{path.name}, test MSE by split", ["own mean", "no surveys", "two surveys"], "epsilon")
     for epsilon in BUDGETS:
         budget = Budget(epsilon=epsilon, delta=1e-6, unit="user")
-        cells: list[list[float]] = [[], []]
+        cells: list[list[str]] = [[], [], []]
         for seed in range(SPLITS):
             learn, test = phones.split(0.1, seed=seed)
-            for cell, error in zip(cells, _trained(learn, test, budget, seed), strict=True):
-                cell.append(error)
-        row(f"{epsilon:g}", [", ".join(f"{error:.3f}" for error in cell) for cell in cells])
+            cells[0].append(f"{_own_mean(learn.parties[0].ratings, test.parties[0].ratings):.3f}")
+            plain = train(OnDeviceMF(), learn, budget=budget, seed=seed)
+            cells[1].append(f"{_error(plain, learn, test):.3f}")
+            cells[2].append(_surveyed(learn, test, budget, seed))
+        row(f"{epsilon:g}", [", ".join(cell) for cell in cells])
 
 
-def _trained(learn: Federation, test: Federation, budget: Budget, seed: int) -> tuple[float, float]:
-    plain = train(OnDeviceMF(), learn, budget=budget, seed=seed)
-    cap = choose_cap(learn, PART * budget.epsilon, budget=budget)
-    mean = rating_histogram(learn, PART * budget.epsilon, budget=budget)
+def _surveyed(learn: Federation, test: Federation, budget: Budget, seed: int) -> str:
+    try:
+        cap = choose_cap(learn, PART * budget.epsilon, budget=budget)
+        mean = rating_histogram(learn, PART * budget.epsilon, budget=budget)
+    except Refused:
+        return "refused"
     recipe = OnDeviceMF(most_ratings=cap.most_ratings, centre=mean.mean)
     asked = train(recipe, learn, budget=budget, seed=seed, surveys=[cap.survey, mean])
-    return _error(plain, learn, test), _error(asked, learn, test)
+    return f"{_error(asked, learn, test):.3f}"
+
+
+def _own_mean(learn: Ratings, test: Ratings) -> float:
+    """Return the MSE of users who predict their own mean: nothing is sent."""
+    sizes = np.diff(learn.by_user.ptr)
+    own = np.bincount(learn.by_user.members(), learn.by_user.values, len(sizes)) / np.maximum(sizes, 1)
+    return float(np.mean((test.by_user.values - own[test.by_user.members()]) ** 2))
 
 
 def _error(run: Run, learn: Federation, test: Federation) -> float:

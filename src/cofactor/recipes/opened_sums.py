@@ -12,11 +12,11 @@ from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.crypto.shared_key import SharedKey
 from cofactor.crypto.threshold import ThresholdPaillier
 from cofactor.errors import ConfigError
+from cofactor.federation.hidden_sums import KNOWN_KEYS, HiddenSum
 from cofactor.federation.opening import Key
 from cofactor.federation.summing import Decryption
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.layers import Layers
-from cofactor.recipes.hidden_sums import KNOWN_KEYS, HiddenSum
 
 _USUAL = 3
 _TRUST = "it is taken on trust"

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from cofactor.config import positive
 from cofactor.errors import ConfigError, Refused, TooFew
 from cofactor.federation.halves import Facts, Home
+from cofactor.federation.hidden_sums import HiddenSum
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.mechanisms import DiscreteLaplace, Skellam
-from cofactor.recipes.hidden_sums import HiddenSum
 from cofactor.recipes.local_steps import MEAN, release_of
 from cofactor.recipes.steps import Steps
 from cofactor.recipes.summed_steps import grain_for

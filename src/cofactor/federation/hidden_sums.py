@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from cofactor.config import not_negative, plain_numbers
+from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.errors import ConfigError
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.layers import Layers
@@ -72,3 +73,65 @@ class HiddenSum:
                 "of it",
             ),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureSum(HiddenSum):
+    """Masks hide every answer, and cancel in the sum, also of those who are left when others drop out.
+
+    The protocol is that of Bonawitz et al. (2017) with the neighbourhoods of Bell et al. (2020).
+    """
+
+    dropout: float = 0.2
+    """The largest part of the parties that may drop out of a round. If more do, nothing is opened."""
+    colluding: float = 0.1
+    """The part of the parties that may tell the coordinator all they know; at least one party always may."""
+
+    def neighbourhood(self, parties: int) -> Neighbourhood | None:
+        """Return who helps whom, among so many parties."""
+        layers = self.layers(parties)
+        if layers is None:
+            return None
+        # Of two parties each knows what the other adds, masked or not; masks keep it from the coordinator.
+        colluding = layers.colluding if parties > 2 else 0
+        return Neighbourhood.of(parties, dropout=self.dropout, colluding=(colluding + 0.5) / parties)
+
+    def assumptions(self, parties: int) -> tuple[Assumption, ...]:
+        """Return what the guarantee rests on besides the noise."""
+        layers, near = self.layers(parties), self.neighbourhood(parties)
+        if layers is None or near is None:
+            return ()
+        return (
+            *self.trusted(layers, f"masks hide each party's part, {_against(near)}"),
+            *_honest_coordinator(near, layers),
+            KNOWN_KEYS,
+        )
+
+    def why_not(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
+        """Return why a guarantee does not hold: it does."""
+        return ()
+
+
+def _against(near: Neighbourhood) -> str:
+    """Say against what kind of coordinator masks hold."""
+    return "also against a coordinator that lies" if near.active else _CURIOUS
+
+
+def _honest_coordinator(near: Neighbourhood, layers: Layers) -> tuple[Assumption, ...]:
+    """Say where the noise, unlike the masks, rests on a coordinator that keeps to the protocol."""
+    if near.least_honest >= layers.fewest - layers.colluding:
+        return ()
+    part = near.least_honest / (layers.parties - layers.colluding)
+    return (
+        Assumption(
+            what="the coordinator tells all parties the same about who is left",
+            met="it is taken on trust: one that lies could at worst open a sum of only "
+            f"{near.least_honest:,} honest parties, with {100 * part:.2g}% of the noise",
+        ),
+    )
+
+
+_CURIOUS = (
+    "against a coordinator that is curious but follows the protocol: with so many dropouts allowed, one that "
+    "lies about who is left could see single parts"
+)

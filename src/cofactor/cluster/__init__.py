@@ -1,0 +1,1 @@
+"""Private k-means over users whose columns lie with several parties."""

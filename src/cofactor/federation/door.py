@@ -28,7 +28,7 @@ from cofactor.privacy.mechanisms import DiscreteLaplace, PoissonBinomial, Skella
 from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import Random
 
-Protection = Literal["nothing", "a share of noise", "noise", "public"]
+Protection = Literal["nothing", "a share of noise", "noise", "sealed for other parties", "public"]
 """What stands between a number on the wire and the ratings it came from, the weakest first."""
 
 OVERFLOW = 2.0**-38
@@ -113,15 +113,17 @@ class Door:
                 f"{self.party}: round {round} was charged before a crash. It is left out, not repeated."
             )
 
-    def release(self, mechanism: Any, bounded: Bounded, *, what: str) -> NDArray[np.float64]:
-        """Add noise to a bounded value, charge it, and let it out."""
+    def release(
+        self, mechanism: Any, bounded: Bounded, *, what: str, joint: bool = False
+    ) -> NDArray[np.float64]:
+        """Add noise to a bounded value, charge it, and let it out; a `joint` release is all parties' one."""
         if hasattr(mechanism, "participants"):
             raise RunError(
                 f"{self.party}: {type(mechanism).__name__} adds one participant's part of the noise, which "
                 "protects nothing unless it is summed."
             )
         noisy, event = mechanism.release(bounded, random=self.random, **self.label(what))
-        self._charge(event)  # refused, the noisy value is dropped here
+        self._charge(replace(event, joint=joint))  # refused, the noisy value is dropped here
         return self._passes(noisy, "noise")
 
     def share(
@@ -133,13 +135,15 @@ class Door:
         largest_sum: int,
         devices: int = 1,
         beside: int = 0,
+        joint: bool = False,
     ) -> NDArray[np.int64]:
         """Add this party's part of the noise of a sum to bounded whole numbers, charge all of it, let it out.
 
         Alone it protects next to nothing: the event is that of the sum of all parties, in which the honest
         survivors' parts make up all of the noise. `largest_sum` is public: the largest absolute value that
         the sum of all parties can have. A cohort says how many of its devices survive. `beside` counts
-        numbers under the same bound that stay at home and get all of the noise there.
+        numbers under the same bound that stay at home and get all of the noise there. Where parties hold
+        parts of the same users, their sum is a `joint` release.
         """
         if type(mechanism) not in (Skellam, DiscreteLaplace):
             raise RunError(f"{type(mechanism).__name__} noise has no shares. Use Skellam or DiscreteLaplace.")
@@ -153,7 +157,7 @@ class Door:
         values, law = bounded.value.astype(np.int64), law_of(mechanism, bounded.bound)
         added = self._added(values.shape, law, devices)  # before it is paid for: noise may be undrawable
         layers, summand = self._layers, self._summand(largest_sum, law)
-        self._charge(replace(event, slack=slack_of(mechanism, layers)))
+        self._charge(replace(event, slack=slack_of(mechanism, layers), joint=joint))
         if added is None:
             raise TooFew(
                 f"round {self._round}: {devices:,} devices are left, and "
@@ -227,6 +231,10 @@ class Door:
     def public(self, values: NDArray[Any], *, largest_sum: int | None = None) -> NDArray[Any]:
         """Let out numbers that do not depend on ratings, or that were released before."""
         return self._passes(values, "public", self._summand(largest_sum))
+
+    def sealed(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Let out what is encrypted for another party, and tells nobody else anything."""
+        return self._passes(values, "sealed for other parties")
 
     def unprotected(self, values: NDArray[Any], *, largest_sum: int | None = None) -> NDArray[Any]:
         """Let out numbers as they are, in a run without a budget; with one, that is refused."""

@@ -71,8 +71,9 @@ MASKED, ENCRYPTED = "masked", "encrypted"
 """What the transcript says of answers that nobody sees: masks hide them, or keys that decrypters have."""
 OPENS = "a part in opening the sum"
 """What it says of a decrypter's answers."""
-_SEALED, _KEYS = "sealed for other parties", "shares of keys"
-PROTECTIONS = (*get_args(Protection), _SEALED, _KEYS, OPENS)
+_SEALED: Protection = "sealed for other parties"
+_KEYS = "shares of keys"
+PROTECTIONS = (*get_args(Protection), _KEYS, OPENS)
 """What can stand between a party's message and its ratings."""
 
 

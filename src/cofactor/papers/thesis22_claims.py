@@ -5,6 +5,7 @@ Repeats differ. One error counts as lower than another only if it is so by more 
 """
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -106,10 +107,22 @@ def compared(first: Row, second: Row, *, times: float = 1.0) -> int:
     if repeats < 2:
         return OPEN
     difference = times * _value(first) - _value(second)
-    error = math.hypot(times * _standard_error(first), _standard_error(second))
+    error = _error_of_difference(first, second, times)
     # Fewer degrees of freedom than Welch would count: rather nothing is seen than too much.
     limit = error * float(stdtrit(repeats - 1, 1 - _CHANCE / 2))
     return OPEN if abs(difference) <= limit else HOLDS if difference < 0 else FAILS
+
+
+def _error_of_difference(first: Row, second: Row, times: float) -> float:
+    """Return one standard error; where repeats go together, what they have in common makes no difference."""
+    pairs = list(zip(_values(first), _values(second), strict=False))
+    if not pairs:
+        return math.hypot(times * _standard_error(first), _standard_error(second))
+    return statistics.stdev(times * one - other for one, other in pairs) / math.sqrt(len(pairs))
+
+
+def _values(row: Row) -> tuple[float, ...]:
+    return row.values if isinstance(row, Repeated) else ()
 
 
 def _repeats(row: Row) -> int:

@@ -20,6 +20,8 @@ class Repeated(Row):
 
     repeats: int
     """How many: one standard error tells the less, the fewer there are."""
+    values: tuple[float, ...] = ()
+    """What each of them gave, where those of all lines go together: repeat by repeat, of the same users."""
 
 
 class Asks(Protocol):

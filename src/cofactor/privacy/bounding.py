@@ -167,6 +167,21 @@ def divided_answers(questions: ArrayLike, answers: ArrayLike, *, choices: Sequen
     return Bounded(value=np.stack([asked, found], axis=1), bound=bound)
 
 
+def registers(values: ArrayLike) -> Bounded:
+    """State that these are registers of sets, the sets along the last axis, and each user is in one at most.
+
+    A register is the largest hash of the set's users, 0 if there are none. Who makes them enforces that.
+    """
+    found = checked_whole("registers", values)
+    if np.any(found < 0):
+        raise ConfigError("a register is never negative. Nothing was released.")
+    return Bounded(value=found, bound=MEMBER)
+
+
+MEMBER = Bound(size=1, norm="member", unit="user")
+"""A user is in one of several sets, or in none."""
+
+
 def _bound(limit: float, norm: Norm, unit: Unit, adjacency: Adjacency) -> Bound:
     """Return the most by which a unit bounded by `limit` changes a sum.
 

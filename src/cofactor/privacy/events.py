@@ -1,5 +1,7 @@
 """`Event`: a frozen record of one noisy release. What is not recorded was not released."""
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self, runtime_checkable
 
@@ -7,8 +9,8 @@ from cofactor.config import fraction, one_of, plain_numbers, positive, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy.budget import ADJACENCIES, UNITS, Adjacency, Unit
 
-Norm = Literal["l1", "l2", "max", "choice"]
-NORMS: tuple[Norm, ...] = ("l1", "l2", "max", "choice")
+Norm = Literal["l1", "l2", "max", "choice", "member"]
+NORMS: tuple[Norm, ...] = ("l1", "l2", "max", "choice", "member")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +21,7 @@ class Bound:
     """The largest change, in `norm`; for "max", the largest absolute coordinate of one contribution."""
     norm: Norm
     """"l2", the root of the sum of squares; "l1", the sum of absolute values; "max", every coordinate;
-    "choice", one number of a list for each unit."""
+    "choice", one number of a list for each unit; "member", how many of several sets a unit is in."""
     unit: Unit
     """Whose contribution is bounded."""
     adjacency: Adjacency = "empty"
@@ -37,6 +39,10 @@ class Bound:
             raise ConfigError(
                 f'a bound in norm "{self.norm}" says what a contribution can be replaced with: its adjacency '
                 f'is "replace", got "{self.adjacency}".'
+            )
+        if self.norm == "member" and (self.size != 1 or self.adjacency != "empty"):
+            raise ConfigError(
+                'a bound in norm "member" is 1, for adjacency "empty": a unit is in one set, or none.'
             )
 
 
@@ -82,6 +88,9 @@ class Event:
     delta. For noise that is only close to its law: (1 + e^epsilon) times the total variation distance."""
     secure: bool = True
     """Whether the noise came from SecureRandom."""
+    joint: bool = False
+    """Whether it is one release of several parties together. Each of them charges all of it; where their
+    releases are added up, it counts once: `counted_once`."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -90,8 +99,9 @@ class Event:
                 raise ConfigError(f"{name} must be a text on one line.")
         if not isinstance(self.bound, Bound) or not isinstance(self.mechanism, Mechanism):
             raise ConfigError("an event needs a Bound, and a mechanism of cofactor.privacy.mechanisms.")
-        if not isinstance(self.secure, bool):
-            raise ConfigError("secure must be true or false.")
+        for name in ("secure", "joint"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} must be true or false.")
         self.mechanism.check(self.bound)
         whole(dimension=self.dimension, count=self.count)
         if self.slack is not None:
@@ -104,3 +114,21 @@ class Event:
     def once(self) -> "Event":
         """Return one such release without its story: events that cost the same are equal."""
         return replace(self, what="", by="", to="", count=1, secure=True)
+
+
+def counted_once(events: Iterable[Event]) -> list[Event]:
+    """Return what parties have released, with releases that are joint counted once, not once for each party.
+
+    All parties of a session charge the same joint releases; if some have charged more, theirs count.
+    """
+    own: list[Event] = []
+    joint: dict[str, Counter[Event]] = defaultdict(Counter)
+    for event in events:
+        if event.joint:
+            joint[event.by][event.once()] += event.count
+        else:
+            own.append(event)
+    most: Counter[Event] = Counter()
+    for charged in joint.values():
+        most |= charged
+    return [*own, *(event.times(count) for event, count in most.items())]

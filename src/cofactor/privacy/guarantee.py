@@ -12,7 +12,7 @@ from cofactor.privacy import statement
 from cofactor.privacy.assumptions import Assumption, apart_from_each_other, assumptions_of
 from cofactor.privacy.budget import ADJACENCIES, TOLERANCE, UNITS, Adjacency, Budget, Unit, odds
 from cofactor.privacy.entries import RENEWED, Period
-from cofactor.privacy.events import Event
+from cofactor.privacy.events import Event, counted_once
 from cofactor.privacy.figures import finite
 from cofactor.privacy.mechanisms import event_from_table
 from cofactor.privacy.personal import PersonalPromise, taken_part
@@ -119,7 +119,8 @@ class Guarantee:
                 raise ConfigError(f'{name} must be a list of texts, such as ["the coordinator"].')
         parties = tuple(dict.fromkeys(event.by for event in released))
         compose = accountant.spent if shared_units else accountant.spent_apart
-        total = compose(released, budget.delta, unit=budget.unit, adjacency=budget.adjacency)
+        composed = counted_once(released) if shared_units else released
+        total = compose(composed, budget.delta, unit=budget.unit, adjacency=budget.adjacency)
         apart = () if shared_units or len(parties) < 2 else (apart_from_each_other(parties, budget.unit),)
         return cls(
             epsilon=finite(total.epsilon),
@@ -130,7 +131,7 @@ class Guarantee:
             per=per,
             releases=sum(event.count for event in released),
             by=parties,
-            replaced_odds=_replaced_odds(released, budget, compose),
+            replaced_odds=_replaced_odds(composed, budget, compose),
             against=tuple(against),
             covers=tuple(covers),
             does_not_cover=(*does_not_cover, *(ALWAYS_LEFT_OUT if released else ())),

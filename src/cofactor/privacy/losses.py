@@ -15,7 +15,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
 from cofactor.errors import Refused
-from cofactor.privacy import answers, mechanisms, pairs
+from cofactor.privacy import answers, mechanisms, pairs, sketches
 from cofactor.privacy.events import Event
 from cofactor.privacy.noise import GAUSSIAN_REACH
 from cofactor.privacy.pairs import Distribution, Floats, Pair
@@ -88,6 +88,8 @@ def _loss(mechanism: Any, size: float, dimension: int, steps: int) -> Loss:
             return _skellam((mechanism.noise_multiplier * size) ** 2, size, steps, dimension)
         case mechanisms.PoissonBinomial():
             return _poisson_binomial(mechanism, dimension)
+        case sketches.PartitionSketch():
+            return _partition_sketch(mechanism, steps)
         case answers.RandomizedResponse():
             return _exact(pairs.randomized_response(mechanism.choices, mechanism.epsilon))
         case answers.UnaryEncoding():
@@ -176,6 +178,25 @@ def _poisson_binomial(mechanism: mechanisms.PoissonBinomial, dimension: int) -> 
     coins = mechanism.participants, mechanism.trials, mechanism.theta
     exact, fair = _exact(pairs.poisson_binomial(*coins)), _exact(pairs.poisson_binomial_fair(*coins))
     return replace(exact, distribution=fair.distribution, times=dimension)
+
+
+def _partition_sketch(mechanism: sketches.PartitionSketch, steps: int) -> Loss:
+    """One step is exact. Two lead through nothing, for which Renyi divergences have a triangle inequality.
+
+    It is D_a(P, R) <= (a - 1/2) / (a - 1) D_2a(P, Q) + D_(2a-1)(Q, R) (Mironov 2017, Proposition 11).
+    """
+    pair = pairs.partition_sketch(mechanism.parties, mechanism.phantoms, mechanism.low, mechanism.high)
+    one = replace(_exact(pair), times=mechanism.rows, reach=pair.pure)
+    if steps == 1:
+        return one
+
+    def renyi(orders: Sequence[float]) -> Floats:
+        a: Any = np.asarray(orders, np.float64)
+        first, second = pair.renyi(2 * a), pair.renyi(2 * a - 1)
+        curve: Floats = (a - 0.5) / (a - 1) * first + second
+        return curve
+
+    return Loss(spread=2 * pair.spread, pure=2 * pair.pure, renyi=renyi, times=mechanism.rows)
 
 
 def _discrete_gaussian(sigma: float, size: float, steps: int, dimension: int) -> Loss:

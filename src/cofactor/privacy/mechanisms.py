@@ -20,6 +20,7 @@ from cofactor.privacy.answers import DividedResponse, RandomizedResponse, UnaryE
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.releasing import Releasing, Values
+from cofactor.privacy.sketches import PartitionSketch
 from cofactor.randomness import Random
 
 
@@ -258,6 +259,7 @@ AnyMechanism = (
     | UnaryEncoding
     | DividedResponse
     | Wave
+    | PartitionSketch
 )
 
 

@@ -220,6 +220,11 @@ def published_laplace_share(common: Reals, scale: float, parties: int, random: R
     return np.asarray(scale * np.sqrt(2 * np.asarray(common) / parties) * normal)
 
 
+def largest_geometric(shape: Shape, count: int, low: int, high: int, random: Random) -> Integers:
+    """Draw the largest of `count` geometric numbers with p = 1/2, clipped, for each place."""
+    return _drawn(tables.largest_geometric(count, low, high), shape, random)
+
+
 def poisson_binomial(shares: NDArray[Any], trials: int, theta: float, random: Random) -> NDArray[np.int32]:
     """Return how many of `trials` coins fell heads for each share in [-1, 1].
 

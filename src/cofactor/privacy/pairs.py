@@ -6,6 +6,7 @@ A `Pair` is the worst case of its mechanism; both directions count.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,35 @@ def skellam(variance: float, shift: int) -> Pair:
         log_upper, log_lower = (np.log(special.ive(np.abs(outcomes - at), variance)) for at in (0, shift))
     possible = (log_upper > 5 * _NEGLIGIBLE) & (log_lower > 5 * _NEGLIGIBLE)
     return Pair(log_upper[possible], log_lower[possible], math.exp(_NEGLIGIBLE), math.inf)
+
+
+def partition_sketch(parties: int, phantoms: int, low: int, high: int) -> Pair:
+    """Return the registers that one user touches in one row, one at each party, with and without her.
+
+    Parties are alike, so that outcomes are counted by how often each number occurs in them.
+    """
+    outcomes = np.array(list(combinations_with_replacement(range(high - low + 1), parties)))
+    least = outcomes[:, 0]
+    at_least = outcomes == least[:, None]
+    log_below, log_at = _log_largest(phantoms, low, high)
+    log_hash_below, log_hash = _log_largest(1, low, high)
+    counts = (outcomes[:, :, None] == np.arange(high - low + 1)).sum(axis=1)
+    log_orders = special.gammaln(parties + 1) - special.gammaln(counts + 1).sum(axis=1)
+    log_without = log_at[outcomes].sum(axis=1)
+    # Her hash is below all registers, and does not show; or it is the least of them.
+    log_raised = np.where(at_least, log_below[outcomes], log_at[outcomes]).sum(axis=1) + log_hash[least]
+    hidden = np.append(-math.inf, log_hash_below)[least]
+    log_with = np.logaddexp(log_without + hidden, log_raised)
+    return Pair(log_with + log_orders, log_without + log_orders)
+
+
+def _log_largest(count: int, low: int, high: int) -> tuple[Floats, Floats]:
+    """Return log P(X <= z) and log P(X = z) of the largest of geometric numbers, clipped to [low, high]."""
+    below = count * np.log1p(-(2.0 ** -np.arange(low, high)))
+    log_below = np.append(below, 0.0)
+    # log (F(z) - F(z - 1)), without loss of digits where both are nearly 1.
+    log_at = np.append(below[:1], log_below[1:] + np.log(-np.expm1(log_below[:-1] - log_below[1:])))
+    return log_below, log_at
 
 
 def poisson_binomial(participants: int, trials: int, theta: float) -> Pair:

@@ -176,7 +176,7 @@ def _signal_to_noise(release: Release, schedule: Schedule) -> float | None:
     if isinstance(mechanism, PoissonBinomial):
         # Tosses have variance 1/4, and each participant moves their mean by theta at most.
         return 2 * mechanism.theta * math.sqrt(mechanism.participants * mechanism.trials) * sums
-    if schedule.users is None or release.bound.norm in ("max", "choice"):
+    if schedule.users is None or release.bound.norm in ("max", "choice", "member"):
         return None
     spread = release.dimension if release.bound.norm == "l1" else math.sqrt(release.dimension)
     multiplier: float = mechanism.noise_multiplier

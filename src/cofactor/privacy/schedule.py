@@ -30,6 +30,8 @@ class Release:
     """In which round it is sent first."""
     slack: float | None = None
     """What each costs of delta besides its noise: as in `Event`."""
+    joint: bool = False
+    """Whether it is one release of all parties together, which each charges: see `Event`."""
     fixed: bool = False
     """Whether its noise is settled: it was made before, and calibration leaves it as it is."""
 
@@ -79,8 +81,9 @@ class Schedule:
                 mechanism=release.mechanism,
                 bound=release.bound,
                 dimension=release.dimension,
-                count=release.count(rounds) * parties,
+                count=release.count(rounds) * (1 if release.joint else parties),
                 slack=release.slack,
+                joint=release.joint,
             )
             for release in self.releases
             if release.count(rounds)
@@ -107,6 +110,7 @@ class Schedule:
                 times=event.count,
                 rounds=1,
                 slack=event.slack,
+                joint=event.joint,
                 fixed=True,
             )
             for event in events

@@ -94,6 +94,8 @@ def difference(release: Release, bound: Bound, pair: Neighbours) -> float:
         return math.inf
     if bound.norm in ("max", "choice"):
         return float(np.abs(np.stack([first, second])).max(initial=0))
+    if bound.norm == "member":
+        return float((first != second).reshape(-1, first.shape[-1]).any(axis=0).sum())
     change = np.abs(first - second)
     return float(change.sum() if bound.norm == "l1" else np.sqrt(np.square(change).sum()))
 

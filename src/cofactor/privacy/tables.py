@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,25 @@ def polya_jump(scale: float) -> Table:
         side.append(weight)
         weight = (weight * ratio >> _PLACES) * (len(side) - 1) // len(side)
     return _symmetric(side)
+
+
+@lru_cache(_KEPT_SMALL)
+def largest_geometric(count: int, low: int, high: int) -> Table:
+    """Return the largest of `count` geometric numbers, P(X <= z) = 1 - 2^-z, clipped to [low, high]."""
+    below = [_power(_ONE - (_ONE >> z), count) for z in range(low, high)]
+    sums = [*below, _ONE]
+    return _table(low, [sums[0], *(after - before for before, after in pairwise(sums))])
+
+
+def _power(base: int, exponent: int) -> int:
+    """Return a power in fixed point, by squaring: each step rounds by less than 2^-255."""
+    result = _ONE
+    while exponent:
+        if exponent & 1:
+            result = result * base >> _PLACES
+        base = base * base >> _PLACES
+        exponent >>= 1
+    return result
 
 
 def skellam(variance: float) -> Table:

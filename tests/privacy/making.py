@@ -35,7 +35,8 @@ NOISES = (
 
 def bound_for(mechanism: Any, *, size: float = SIZE, unit: Unit = "user") -> Bound:
     adjacency: Adjacency = "replace" if mechanism.norm in ("max", "choice") else "empty"
-    return Bound(size=size, norm=mechanism.norm, unit=unit, adjacency=adjacency)
+    own = 1.0 if mechanism.norm == "member" else size
+    return Bound(size=own, norm=mechanism.norm, unit=unit, adjacency=adjacency)
 
 
 def event(mechanism: Any, *, size: float = SIZE, unit: Unit = "user", **changes: Any) -> Event:

@@ -22,6 +22,7 @@ from cofactor.privacy.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
+    PartitionSketch,
     PoissonBinomial,
     SampledGaussian,
     Skellam,
@@ -188,6 +189,7 @@ def test_every_mechanism_has_a_cost() -> None:
         UnaryEncoding: {"choices": 3, "epsilon": 1.0},
         DividedResponse: {"choices": (3, 4), "epsilon": 1.0},
         Wave: {"choices": 3, "epsilon": 1.0, "wide": 2},
+        PartitionSketch: {"rows": 16, "phantoms": 100, "low": 2, "high": 9},
     }
     for kind in get_args(AnyMechanism):
         assert 0 < cost(event(kind(**settings_of.get(kind, {})))).epsilon < math.inf

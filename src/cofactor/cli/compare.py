@@ -8,6 +8,7 @@ import typer
 
 from cofactor.cli import options
 from cofactor.cli.attributes import codes_items
+from cofactor.cli.common_users import as_before
 from cofactor.cli.outcome import (
     groups_as_object,
     print_comparison,
@@ -149,6 +150,7 @@ def _parts(
         parties=len(together.parties) if together.simulated else None,
         test_fraction=fraction,
         seed=run.seed,
+        alignment=as_before(together.alignment),
     )
     parts = gathering.parts(reading)
     return cast("tuple[Federation, Federation]", parts)

@@ -31,6 +31,26 @@ Split = Annotated[
         "or on-device (every user of one file is one, or every file)."
     ),
 ]
+Align = Annotated[
+    str | None,
+    typer.Option(
+        help="With --split vertical: union (all users; every party learns all ids of the others) or psi "
+        "(only users whom all parties have, found by private set intersection); union, if left out."
+    ),
+]
+Among = Annotated[
+    str | None,
+    typer.Option(
+        help="With --align psi and more than two files: leader (the first learns whom it shares with each "
+        "other) or chain (each learns who is common to all before it and itself); leader, if left out."
+    ),
+]
+IdRule = Annotated[
+    str | None,
+    typer.Option(
+        help="With --align psi: how ids are compared: exact, or folded (upper and lower case are the same)."
+    ),
+]
 Sum = Annotated[
     str | None,
     typer.Option(

@@ -3,8 +3,8 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -125,12 +125,14 @@ class Gathering:
     seed: int
     ratings_each: int | None = None
     """About how many ratings a device with a file of its own has; as is usual, if left out."""
+    alignment: Mapping[str, Any] = field(default_factory=dict)
+    """How `Federation.vertical` finds users in common; all users of all parties, if left out."""
 
     def parts(self, reading: Reading) -> "tuple[Federation, Federation | None]":
         """Read the files; returns what to train on and what to test on."""
         if len(self.files) > 1:
             parties = [_party(*each, reading) for each in self._named()]
-            whole = joined(self.split, parties, reading.scale, self.ratings_each)
+            whole = joined(self.split, parties, reading.scale, self.ratings_each, self.alignment)
             fraction = self.test_fraction
             return (whole, None) if fraction is None else whole.split(fraction, seed=self.seed)
         train, test = split_off(reading.ratings(self.files[0]), self.test_fraction, self.seed)
@@ -163,7 +165,11 @@ def _plain_name(text: str) -> str:
 
 
 def joined(
-    split: "Split", parties: "list[Party]", scale: str | None, ratings_each: int | None = None
+    split: "Split",
+    parties: "list[Party]",
+    scale: str | None,
+    ratings_each: int | None = None,
+    alignment: Mapping[str, Any] | None = None,
 ) -> "Federation":
     """Bring parties together."""
     from cofactor.federation.federation import Federation
@@ -171,8 +177,9 @@ def joined(
     if split == "on-device":
         guess: dict[str, Any] = {} if ratings_each is None else {"ratings_each": ratings_each}
         return Federation.on_device(parties, scale=scale_of(scale), **guess)
-    make = Federation.horizontal if split == "horizontal" else Federation.vertical
-    return make(parties, scale=scale_of(scale))
+    if split == "horizontal":
+        return Federation.horizontal(parties, scale=scale_of(scale))
+    return Federation.vertical(parties, scale=scale_of(scale), **(alignment or {}))
 
 
 def dealt(

@@ -62,6 +62,12 @@ class FederationWish:
     """Part of simulated devices whose answers are lost in each round."""
     ratings_each: int | None = None
     """About how many ratings a device with a file of its own has: a public guess."""
+    align: str | None = None
+    """Which users of a vertical federation: union or psi."""
+    among: str | None = None
+    """Who compares with whom, to find the users in common: leader or chain."""
+    id_rule: str | None = None
+    """How user ids are written before they are compared: exact or folded."""
     scale: str | None = None
     """Lowest and highest rating, as 1:5."""
 
@@ -233,11 +239,15 @@ def _federation_of(together: Mapping[str, Any], scale: str, anew: FederationWish
         return anew
     dealt = together["simulated"] and together["split"] != "on-device"
     low, _, high, *_ = scale.split()
+    found = together.get("alignment") or {}
     return FederationWish(
         split=together["split"],
         parties=len(together["parties"]) if dealt else None,
         drop=anew.drop,
         ratings_each=_guess(together),
+        align="psi" if found else None,
+        among=found.get("among"),
+        id_rule=found.get("rule"),
         scale=anew.scale or f"{low}:{high}",
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cofactor.cli import choose
 from cofactor.cli.attributes import check_attributes, tell_attributes, user_attributes
 from cofactor.cli.before_training import Asked, check_surveys, surveyed, with_answers
+from cofactor.cli.common_users import checked_alignment, tell_left_out
 from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.parties import (
     Gathering,
@@ -101,6 +102,7 @@ class Task:
         budget, stated = self._weighed(budget, recipe)
         check_surveys(recipe, self.wish.survey, split, budget)
         failures = checked_failures(asked, split, self.files, recipe)
+        alignment = checked_alignment(asked, split, self.files)
         check_attributes(recipe, self.user_attributes, self.wish.coding)
         unfinished = Unfinished(self.folder)
         check_free(self.folder, overwrite=self.force)
@@ -112,8 +114,11 @@ class Task:
             test_fraction=self.test_fraction,
             seed=self.wish.seed,
             ratings_each=asked.ratings_each,
+            alignment=alignment,
         )
         train_part, test_part = gathering.parts(self.reading)
+        if not self.progress.quiet:
+            tell_left_out(train_part)
         table = item_table(self.files[0], self.items)
         public = self._public(train_part.item_ids, coded=getattr(recipe, "coded_items", False))
         if public is not None:

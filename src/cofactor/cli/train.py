@@ -52,6 +52,9 @@ def train(
             "if left out."
         ),
     ] = None,
+    align: options.Align = None,
+    among: options.Among = None,
+    id_rule: options.IdRule = None,
     epsilon: Annotated[float | None, typer.Option(help="The most that may be learned: the budget.")] = None,
     delta: Annotated[
         float | None,
@@ -153,7 +156,14 @@ def train(
         ),
         budget=BudgetWish(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency),
         federation=FederationWish(
-            split=split, parties=parties, drop=drop, ratings_each=ratings_each, scale=scale
+            split=split,
+            parties=parties,
+            drop=drop,
+            ratings_each=ratings_each,
+            align=align,
+            among=among,
+            id_rule=id_rule,
+            scale=scale,
         ),
         weights=WeightsWish(
             users=tuple(user_weights) if user_weights else None,

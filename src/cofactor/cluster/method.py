@@ -179,5 +179,8 @@ class Membership(Protocol):
         For experiments: all parties' cells lie in one place.
         """
 
+    def alone(self, facts: Facts) -> bool:
+        """Say whether a party's users lose no more than it charges even if all other parties collude."""
+
     def promise(self, facts: Facts) -> Promise:
         """Return what the guarantee says besides its numbers."""

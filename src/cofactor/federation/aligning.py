@@ -1,36 +1,29 @@
 """One numbering of what parties share, and one list of what they do not."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cofactor.crypto.psi import Rule
 from cofactor.data.grouping import Index
 from cofactor.data.ids import Ids
 from cofactor.data.numbering import number
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, DataError
 from cofactor.federation.door import COORDINATOR, SUM
+from cofactor.federation.finding import Alignment, Among, find_common
 from cofactor.federation.party import Party
+
+Align = Literal["union", "psi"]
+"""Which users a vertical federation is about: all of all parties, or those found to be common."""
 
 
 def aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
     """Give all parties one numbering of the side that they share."""
-    if not parties or not all(isinstance(party, Party) for party in parties):
-        raise ConfigError("a federation needs at least one Party. Make one with Party.from_csv(file).")
-    names = [party.name for party in parties]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"two parties are called {twice!r}. Give each a name of its own.")
-    taken = next((name for name in names if name in (COORDINATOR, SUM)), None)
-    if taken is not None:
-        raise ConfigError(f"no party can be called {taken!r}: files and reports use the word otherwise.")
-    files = [party.file.resolve() for party in parties if party.file is not None]
-    if len(set(files)) < len(files):
-        raise ConfigError("two parties have the same file, and so the same ledger. Give each its own file.")
-    # Files of devices without ratings may be alike: that must not show.
-    prints = [party.fingerprint for party in parties if party.fingerprint and len(party.ratings)]
-    if len(set(prints)) < len(prints):
-        raise DataError("two parties have the same ratings, byte for byte. Give each its own data.")
+    _check(parties)
     lists = [getattr(party.ratings, f"{side}_ids") for party in parties]
     if all(len(ids) == len(lists[0]) and np.array_equal(ids, lists[0]) for ids in lists[1:]):
         return tuple(parties)
@@ -49,6 +42,42 @@ def aligned(parties: Sequence[Party], side: str) -> tuple[Party, ...]:
         _renumbered(party, shared, rows, side)
         for party, rows in zip(parties, np.split(places, ends[:-1]), strict=True)
     )
+
+
+def only_common(parties: Sequence[Party], *, among: Among, rule: Rule) -> tuple[tuple[Party, ...], Alignment]:
+    """Leave each party those users whom all have, in one order, found by private set intersection."""
+    _check(parties)
+    found = find_common({party.name: party.ratings.user_ids for party in parties}, among=among, rule=rule)
+    return tuple(_only(party, found.ids, found.rows[party.name]) for party in parties), found.alignment
+
+
+def _only(party: Party, ids: Ids, rows: NDArray[np.int64]) -> Party:
+    """Leave a party the users of some rows, under these ids."""
+    kept = party.ratings.select(users=rows)
+    ratings = Ratings(kept.by_user, user_ids=ids, item_ids=kept.item_ids, scale=kept.scale)
+    # Ids may be written differently now, so that nothing is looked up by them.
+    attributes = None if party.attributes is None else party.attributes[rows]
+    weights = None if party.weights is None else party.weights[rows]
+    return replace(party, ratings=ratings, attributes=attributes, weights=weights)
+
+
+def _check(parties: Sequence[Party]) -> None:
+    if not parties or not all(isinstance(party, Party) for party in parties):
+        raise ConfigError("a federation needs at least one Party. Make one with Party.from_csv(file).")
+    names = [party.name for party in parties]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"two parties are called {twice!r}. Give each a name of its own.")
+    taken = next((name for name in names if name in (COORDINATOR, SUM)), None)
+    if taken is not None:
+        raise ConfigError(f"no party can be called {taken!r}: files and reports use the word otherwise.")
+    files = [party.file.resolve() for party in parties if party.file is not None]
+    if len(set(files)) < len(files):
+        raise ConfigError("two parties have the same file, and so the same ledger. Give each its own file.")
+    # Files of devices without ratings may be alike: that must not show.
+    prints = [party.fingerprint for party in parties if party.fingerprint and len(party.ratings)]
+    if len(set(prints)) < len(prints):
+        raise DataError("two parties have the same ratings, byte for byte. Give each its own data.")
 
 
 def _renumbered(party: Party, shared: Ids, places: Index, side: str) -> Party:

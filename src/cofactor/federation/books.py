@@ -35,7 +35,7 @@ class Keeping(Protocol):
         """Where the ledger lies, if there is a file."""
 
 
-def open_ledger(party: Party, budget: Budget, folder: Path | None, *, newer_data: bool = False) -> Ledger:
+def open_ledger(party: Keeping, budget: Budget, folder: Path | None, *, newer_data: bool = False) -> Ledger:
     """Open the ledger beside the party's file, or begin it; a party without a file keeps one with the run."""
     path = party.ledger_path or (None if folder is None else folder / f"{party.name}.ledger")
     if path is None or not path.exists():

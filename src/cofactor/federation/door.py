@@ -232,6 +232,12 @@ class Door:
         """Let out numbers that do not depend on ratings, or that were released before."""
         return self._passes(values, "public", self._summand(largest_sum))
 
+    def derived(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Let out what was made of noisy numbers of this round, and of public ones, alone."""
+        if not any(each.protection == "noise" for each in self._passed):
+            raise RunError(f"{self.party}: nothing noisy was made in round {self._round} to derive this from.")
+        return self._passes(values, "noise")
+
     def sealed(self, values: NDArray[Any]) -> NDArray[Any]:
         """Let out what is encrypted for another party, and tells nobody else anything."""
         return self._passes(values, "sealed for other parties")

@@ -140,7 +140,7 @@ class _Asking:
             receivers = [party for party, own in questions.items() if own is body]
             letter = Letter(session=self.session.name, round=self.number, sender=COORDINATOR, body=body)
             data = letter.to_bytes()
-            protection = "between parties" if isinstance(body, SumStep) else _BEFORE
+            protection = "between parties" if isinstance(body, SumStep) or body.relays else _BEFORE
             _note(self.session, data, self.number, COORDINATOR, receivers, body, protection)
             letters |= dict.fromkeys(receivers, data)
             self.asked = self.asked if isinstance(body, SumStep) else sha256(data).hexdigest()

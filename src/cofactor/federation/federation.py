@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import get_args
 
 import numpy as np
 
-from cofactor.config import whole
+from cofactor.config import one_of, whole
+from cofactor.crypto.psi import Rule
 from cofactor.data import split as splits
 from cofactor.data.attributes import UserAttributes
 from cofactor.data.coding import Coding
@@ -16,8 +18,9 @@ from cofactor.data.partition import Devices
 from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings, Scale
 from cofactor.errors import ConfigError, DataError
-from cofactor.federation.aligning import aligned, joined
+from cofactor.federation.aligning import Align, aligned, joined, only_common
 from cofactor.federation.attributes import check_attributes, coding_of, shared_out
+from cofactor.federation.finding import Alignment, Among
 from cofactor.federation.halves import Facts, Split
 from cofactor.federation.party import Party
 from cofactor.federation.weights import PublicWeights, own_weights
@@ -51,6 +54,8 @@ class Federation:
     """How the users' attributes became numbers: public. See `with_user_attributes`."""
     weights: PublicWeights | None = None
     """What is public of weights. See `with_weights`."""
+    alignment: Alignment | None = None
+    """How the users in common were found, and who learned what by it; None where ids are public."""
 
     @classmethod
     def horizontal(
@@ -67,13 +72,28 @@ class Federation:
 
     @classmethod
     def vertical(
-        cls, parties: Sequence[Party], *, scale: Scale | None = None, simulated: bool = False
+        cls,
+        parties: Sequence[Party],
+        *,
+        align: Align = "union",
+        among: Among = "leader",
+        rule: Rule = "exact",
+        scale: Scale | None = None,
+        simulated: bool = False,
     ) -> "Federation":
         """Bring together parties that hold different items of the same users.
 
-        Who the users are is public among the parties; equal item ids at two parties are different items.
+        With "union" no rating is lost, and every party learns every user id of every other: who is missing at
+        a party is an empty row there. With "psi" the parties find the users whom all have (see
+        `find_common` for `among` and `rule`) and learn no others; ratings of others stay out. Equal item ids
+        at two parties are different items.
         """
-        return cls("vertical", aligned(parties, "user"), _scale(parties, scale), simulated, scale is not None)
+        one_of(get_args(Align), align=align)
+        if align == "union":
+            shared, found = aligned(parties, "user"), None
+        else:
+            shared, found = only_common(parties, among=among, rule=rule)
+        return cls("vertical", shared, _scale(shared, scale), simulated, scale is not None, alignment=found)
 
     @classmethod
     def on_device(

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from types import NoneType, UnionType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ _TEXTS = ("session", "sender", "protection")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Message:
     """The base of all messages; a recipe makes its own kinds, whose fields are numbers, texts or arrays."""
+
+    relays: ClassVar[bool] = False
+    """Whether the coordinator passes on with it what parties have sealed for each other."""
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

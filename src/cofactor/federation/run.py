@@ -9,10 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from cofactor.config import as_table, from_table
 from cofactor.data.ids import Id
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, RunError, UnknownId
 from cofactor.factors.model import Factors, Recommendation
+from cofactor.federation.finding import Alignment
 from cofactor.federation.folder import FORMAT, digests, read_facts, seal, write_whole
 from cofactor.federation.halves import Split
 from cofactor.privacy.guarantee import Guarantee
@@ -71,6 +73,8 @@ class Together:
     """By party, a copy of its ledger as it was when the run ended."""
     surveys: Mapping[str, str] = field(default_factory=dict)
     """Surveys that settings came from, and that count as well: by session, what was asked."""
+    alignment: Alignment | None = None
+    """How users in common were found; None where ids are public."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +231,7 @@ def together_as_json(together: Together) -> dict[str, Any]:
         "bytes": together.traffic,
         "roles": list(together.roles),
         "surveys": dict(together.surveys),
+        "alignment": None if together.alignment is None else as_table(together.alignment),
         "sha256": {
             "transcript": sha256(together.transcript).hexdigest(),
             "ledgers": {name: sha256(content).hexdigest() for name, content in together.ledgers.items()},
@@ -236,6 +241,7 @@ def together_as_json(together: Together) -> dict[str, Any]:
 
 def together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
     """Read what `together_as_json` and `write_together` wrote."""
+    found = table.get("alignment")
     return Together(
         split=table["split"],
         session=table["session"],
@@ -246,6 +252,7 @@ def together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
         traffic=table["bytes"],
         roles=tuple(table.get("roles", ())),
         surveys=dict(table.get("surveys", {})),
+        alignment=None if found is None else from_table(Alignment, found, "alignment"),
         transcript=(folder / "transcript.jsonl").read_bytes(),
         ledgers={path.stem: path.read_bytes() for path in sorted((folder / "ledgers").glob("*.ledger"))},
     )

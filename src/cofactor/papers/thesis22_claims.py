@@ -43,9 +43,10 @@ class Point:
         return _value(self.first) / _value(self.second) if _value(self.second) else math.inf
 
     def __str__(self) -> str:
+        names = [(row.line, row.column, row.panel) for row in (self.first, self.second)]
+        told = next((pair for pair in zip(*names, strict=True) if pair[0] != pair[1]), ("", ""))
         first, second = (
-            f"{row.line if self.first.line != self.second.line else row.column} {_value(row):.5f}"
-            for row in (self.first, self.second)
+            f"{name} {_value(row):.5f}" for name, row in zip(told, (self.first, self.second), strict=True)
         )
         return f"{self.place} ({first}; {second})"
 

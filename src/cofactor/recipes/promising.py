@@ -29,7 +29,11 @@ def guarantee_of(
         budget,
         against=promise.against,
         covers=promise.covers,
-        does_not_cover=(*promise.does_not_cover, *weights_lines(facts.weights, budget.unit)),
+        does_not_cover=(
+            *promise.does_not_cover,
+            *weights_lines(facts.weights, budget.unit),
+            *(() if federation.alignment is None else federation.alignment.sentences()),
+        ),
         assumptions=promise.assumptions,
         shared_units=shared_units(facts.split, budget.unit),
         units=units,

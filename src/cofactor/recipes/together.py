@@ -291,6 +291,7 @@ def _together(
         transcript=session.transcript.content(),
         ledgers={name: ledger.content() for name, ledger in ledgers.items()},
         surveys=surveyed,
+        alignment=federation.alignment,
     )
 
 

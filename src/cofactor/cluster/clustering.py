@@ -1,0 +1,322 @@
+"""`cluster`: parties with different columns of the same users find segments of them together."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from cofactor.cluster.halves import CENTRES, Gathering, Holding
+from cofactor.cluster.joining import joined, sizes_of
+from cofactor.cluster.local import LSHForest
+from cofactor.cluster.method import Facts, Home, Integers, LocalClustering, Membership
+from cofactor.cluster.planning import Plan, check_budget, planned, usual_local_clusters
+from cofactor.cluster.records import Records
+from cofactor.cluster.result import Clustering
+from cofactor.cluster.tables import SecureTable
+from cofactor.config import as_table, whole
+from cofactor.crypto.keys import Identity
+from cofactor.crypto.psi import Rule
+from cofactor.errors import BudgetExceeded, ConfigError
+from cofactor.federation.books import all_released, open_ledger, released
+from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
+from cofactor.federation.door import Door
+from cofactor.federation.drive import Session, drive
+from cofactor.federation.finding import Among, Common, How, find_common
+from cofactor.federation.host import Host
+from cofactor.federation.run import PartyFacts, Together
+from cofactor.federation.summing import Summing
+from cofactor.federation.transcript import Transcript
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.guarantee import Guarantee
+from cofactor.privacy.ledger import Ledger
+from cofactor.randomness import Random, SecureRandom, own_random
+
+_SECURE = SecureRandom()
+
+
+def cluster(
+    records: Sequence[Records],
+    *,
+    clusters: int,
+    budget: Budget,
+    method: Membership | None = None,
+    local: LocalClustering | None = None,
+    local_clusters: int | None = None,
+    align: How = "psi",
+    among: Among = "leader",
+    rule: Rule = "exact",
+    seed: int = 0,
+    random: Random = _SECURE,
+    failures: Failures = NO_FAILURES,
+    ledger_budget: Budget | None = None,
+    newer_data: bool = False,
+) -> Clustering:
+    """Find segments of the users that all parties have in common, by the columns of all of them.
+
+    Which users those are is found out first: by private set intersection ("psi"), or from "ids" that the
+    parties show each other; `among` and `rule` are those of `find_common`. A party with a file has a ledger beside it, which is charged; where there is none
+    yet, `ledger_budget` says what may be spent in all, by default this clustering and nothing more. `seed` is
+    that of public chance and never touches noise. `newer_data` says that files may have grown since.
+    """
+    check_budget(budget)
+    holders = _checked(records, budget)
+    created, start = datetime.now(UTC), time.perf_counter()
+    common = find_common({each.name: each.ids for each in holders}, how=align, among=among, rule=rule)
+    aligned = [_in_order(each, common) for each in holders]
+    plan = _plan(aligned, clusters, budget, method or SecureTable(), local or LSHForest(), local_clusters)
+    ledgers = _ledgers(aligned, plan, ledger_budget or budget, newer_data=newer_data)
+    session, gathering = _run(plan, aligned, ledgers, seed, random, failures)
+    centres, table = gathering.found()
+    found = joined(centres, table, clusters, seed=seed)
+    return Clustering(
+        facts=plan.facts,
+        settings={"kind": "Clustering", "method": as_table(plan.method), "local": as_table(plan.local)},
+        ranges=tuple(tuple(each.ranges[column] for column in each.columns) for each in aligned),
+        local_centres=centres,
+        table=table,
+        scaled=found,
+        sizes=sizes_of(centres, table, found),
+        guarantee=_guarantee(plan, aligned, ledgers, session, common),
+        together=_together(plan, aligned, ledgers, session, common),
+        seed=seed,
+        created=created.isoformat(timespec="seconds"),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _checked(records: Sequence[Records], budget: Budget) -> list[Records]:
+    holders = list(records)
+    if len(holders) < 2 or not all(isinstance(each, Records) for each in holders):
+        raise ConfigError("cluster takes the Records of two parties or more. One party needs no help.")
+    name, times = Counter(each.name for each in holders).most_common(1)[0]
+    if times > 1:
+        raise ConfigError(f"{times} parties are called {name!r}. Give each a name of its own.")
+    files = Counter(each.ledger_path.resolve() for each in holders if each.ledger_path is not None)
+    if files and max(files.values()) > 1:
+        raise ConfigError("two parties have the same file. Name it once.")
+    for each in holders:
+        if each.budget is not None and not _within(each.budget, budget):
+            raise BudgetExceeded(
+                f"{each.name} allows {each.budget}, and the clustering would have {budget}. Nothing was "
+                "released. What is counted together has one budget: use the smallest for all."
+            )
+    return holders
+
+
+def _within(own: Budget, budget: Budget) -> bool:
+    same = (own.unit, own.adjacency) == (budget.unit, budget.adjacency)
+    return same and own.allows(budget.epsilon) and budget.delta <= own.delta
+
+
+def _in_order(each: Records, common: Common) -> Records:
+    return replace(each, ids=tuple(map(str, common.ids.tolist())), values=each.values[common.rows[each.name]])
+
+
+def _plan(
+    holders: Sequence[Records],
+    clusters: int,
+    budget: Budget,
+    method: Membership,
+    local: LocalClustering,
+    local_clusters: int | None,
+) -> Plan:
+    whole(clusters=clusters, local_clusters=local_clusters)
+    users = len(holders[0].ids)
+    chosen = local_clusters or usual_local_clusters(
+        method, users=users, parties=len(holders), clusters=clusters, budget=budget
+    )
+    facts = Facts(
+        parties=tuple(each.name for each in holders),
+        users=users,
+        columns=tuple(each.columns for each in holders),
+        clusters=clusters,
+        local_clusters=chosen,
+    )
+    return planned(facts, budget, method=method, local=local)
+
+
+def _ledgers(
+    holders: Sequence[Records], plan: Plan, budget: Budget, *, newer_data: bool
+) -> dict[str, Ledger]:
+    """Open all ledgers, and make sure that all of them have room before anything is released.
+
+    Those that exist come first: a refusal leaves no new ones behind.
+    """
+    ledgers = {}
+    for each in sorted(holders, key=lambda one: one.ledger_path is None or not one.ledger_path.exists()):
+        ledger = open_ledger(each, budget, None, newer_data=newer_data)
+        ledger.reserve(replace(event, by=each.name) for event in plan.schedules[each.name].events())
+        ledgers[each.name] = ledger
+    return {each.name: ledgers[each.name] for each in holders}
+
+
+def _run(
+    plan: Plan,
+    holders: Sequence[Records],
+    ledgers: Mapping[str, Ledger],
+    seed: int,
+    random: Random,
+    failures: Failures,
+) -> tuple[Session, Gathering]:
+    identities = {each.name: Identity.generate() for each in holders}
+    roster = {name: identity.public for name, identity in identities.items()}
+    session = _session(plan, roster)
+    hosts = {}
+    for place, each in enumerate(holders):
+        door = _door(plan, each.name, ledgers[each.name], session, own_random(random, place))
+        half = _holding(plan, each, place, door, session, identities[each.name], roster, seed)
+        hosts[each.name] = Host(
+            half,
+            door,
+            session=session.name,
+            kinds=session.kinds,
+            summing=session.summing,
+            identity=identities[each.name],
+        )
+    gathering, channel = Gathering(plan), InProcess(hosts, failures=failures)
+    try:
+        drive(gathering, channel, session, lambda _: None)
+    finally:
+        channel.close()
+        for ledger in ledgers.values():
+            ledger.give_up_reserved()
+    return session, gathering
+
+
+def _session(plan: Plan, roster: Mapping[str, bytes]) -> Session:
+    name, parties, aggregate = secrets.token_hex(8), len(roster), plan.method.aggregate
+    summing = None
+    if aggregate is not None:
+        summing = Summing(
+            layers=aggregate.layers(parties), neighbourhood=aggregate.neighbourhood(parties), roster=dict(roster)
+        )
+    return Session(
+        name=name,
+        kinds=(*CENTRES, *plan.method.messages),
+        transcript=Transcript.create(None, session=name, split="vertical"),
+        summing=summing,
+    )
+
+
+def _door(plan: Plan, party: str, ledger: Ledger, session: Session, random: Random) -> Door:
+    return Door(
+        party=party,
+        ledger=ledger,
+        random=random,
+        run=session.name,
+        schedule=plan.schedules[party],
+        layers=None if session.summing is None else session.summing.layers,
+    )
+
+
+def _holding(
+    plan: Plan,
+    each: Records,
+    place: int,
+    door: Door,
+    session: Session,
+    identity: Identity,
+    roster: Mapping[str, bytes],
+    seed: int,
+) -> Holding:
+    def home(cells: Integers) -> Home:
+        return Home(
+            place=place,
+            facts=plan.facts,
+            ids=each.ids,
+            cells=cells,
+            door=door,
+            schedule=plan.schedules[each.name],
+            identity=identity,
+            roster=roster,
+            session=session.name,
+        )
+
+    return Holding(plan, each.points(), door, home, seed)
+
+
+def _guarantee(
+    plan: Plan,
+    holders: Sequence[Records],
+    ledgers: Mapping[str, Ledger],
+    session: Session,
+    common: Common,
+) -> Guarantee:
+    promise = plan.method.promise(plan.facts)
+    found = Guarantee.of(
+        all_released(ledgers, session.name),
+        plan.budget,
+        against=promise.against,
+        covers=promise.covers,
+        does_not_cover=(*promise.does_not_cover, _PUBLIC, *common.alignment.sentences()),
+        assumptions=promise.assumptions,
+        shared_units=True,
+        units=plan.facts.users,
+    )
+    return replace(
+        found,
+        why_not=(*found.why_not, *promise.why_not),
+        warnings=(*found.warnings, *promise.warnings, *_doubts(holders)),
+    )
+
+
+_PUBLIC = (
+    "How many users the parties have in common, what their columns are called, and between which numbers they "
+    "lie: public."
+)
+
+
+def _doubts(holders: Sequence[Records]) -> list[str]:
+    """Say what was read off the data that should have been agreed on beforehand."""
+    return [
+        f"{each.name}: the ranges of {', '.join(each.unstated)} were read off the data, and centres are told "
+        "in them: the smallest and the largest numbers are somebody's, and nothing hides them. State ranges."
+        for each in holders
+        if each.unstated
+    ]
+
+
+def _together(
+    plan: Plan,
+    holders: Sequence[Records],
+    ledgers: Mapping[str, Ledger],
+    session: Session,
+    common: Common,
+) -> Together:
+    transcript = session.transcript
+    sent = transcript.bytes_by_sender()
+    parties = {
+        each.name: PartyFacts(
+            users=plan.facts.users,
+            items=len(each.columns),
+            ratings=0,
+            bytes_sent=sent[each.name],
+            epsilon=_alone(plan, ledgers[each.name], session.name),
+        )
+        for each in holders
+    }
+    return Together(
+        split="vertical",
+        session=session.name,
+        simulated=False,
+        budget=as_table(plan.budget),
+        parties=parties,
+        rounds=plan.rounds,
+        traffic=transcript.total_bytes,
+        transcript=transcript.content(),
+        ledgers={name: ledger.content() for name, ledger in ledgers.items()},
+        alignment=common.alignment,
+    )
+
+
+def _alone(plan: Plan, ledger: Ledger, session: str) -> float | None:
+    """Return what a party's users lose even if all others collude with the coordinator; None if all."""
+    if not plan.method.alone(plan.facts):
+        return None
+    from cofactor.privacy.accountant import spent  # it takes a second to load
+
+    budget = plan.budget
+    own = spent(released(ledger, session), budget.delta, unit=budget.unit, adjacency=budget.adjacency)
+    return own.epsilon

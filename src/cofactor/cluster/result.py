@@ -1,0 +1,174 @@
+"""`Clustering`: the segments that parties found together, and what may be said about their users' privacy."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cofactor.cluster.kmeans import labels
+from cofactor.cluster.method import NOWHERE, Facts, Floats, Integers
+from cofactor.cluster.records import Range, Records, to_units
+from cofactor.errors import ConfigError, RunError, UnknownId
+from cofactor.federation.folder import FORMAT, digests, read_facts, seal, write_whole
+from cofactor.federation.run import (
+    DataFacts,
+    Together,
+    together_as_json,
+    together_from_json,
+    versions,
+    write_together,
+)
+from cofactor.privacy.guarantee import Guarantee
+
+_ARRAYS = "clusters.npz"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Clustering:
+    """Segments of users. Everything in it was released, with noise, or follows from that."""
+
+    facts: Facts
+    settings: Mapping[str, Any]
+    """How it was made: tables of the method and of the local clustering."""
+    ranges: tuple[tuple[Range, ...], ...]
+    """By party, between which numbers its columns lie."""
+    local_centres: tuple[Floats, ...] = field(repr=False)
+    """By party, the centres of its local clusters, with columns scaled to [-1, 1]."""
+    table: Floats = field(repr=False)
+    """About how many users are in every combination of local clusters."""
+    scaled: Floats = field(repr=False)
+    """The centres, with columns scaled to [-1, 1]."""
+    sizes: Floats
+    """About how many users belong to each."""
+    guarantee: Guarantee
+    together: Together
+    """Who took part and what was sent."""
+    seed: int
+    created: str
+    """When it began, in UTC."""
+    seconds: float
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the columns are called, party by party; named after their party where two share a name."""
+        names = [name for own in self.facts.columns for name in own]
+        if len(set(names)) == len(names):
+            return tuple(names)
+        owners = zip(self.facts.parties, self.facts.columns, strict=True)
+        return tuple(f"{party}/{name}" for party, own in owners for name in own)
+
+    @cached_property
+    def centres(self) -> Floats:
+        """The centres, a row for each, in the columns' own units."""
+        return to_units(self.scaled, [each for own in self.ranges for each in own])
+
+    @property
+    def clusters(self) -> int:
+        """How many there are."""
+        return len(self.scaled)
+
+    def assign(self, records: Records) -> Integers:
+        """Return the segment of each of a party's users, by the party's own columns; NOWHERE if any is missing.
+
+        Nobody sees a user's other columns, so it is the segment whose centre is closest in these. What comes
+        out belongs to the party: LOCAL.
+        """
+        place = self._place(records)
+        points = records.with_ranges(dict(zip(records.columns, self.ranges[place], strict=True))).points()
+        complete = ~np.isnan(points).any(axis=1)
+        first = sum(self.facts.widths[:place])
+        found = np.full(len(points), NOWHERE, np.int64)
+        found[complete] = labels(points[complete], self.scaled[:, first : first + points.shape[1]])
+        return found
+
+    def _place(self, records: Records) -> int:
+        if records.name in self.facts.parties:
+            place = self.facts.parties.index(records.name)
+            if self.facts.columns[place] == records.columns:
+                return place
+            told = f"{records.name} has the columns {', '.join(records.columns)}, and clustered by "
+            raise ConfigError(f"{told}{', '.join(self.facts.columns[place])}. Give the same, in that order.")
+        raise UnknownId(f"there is no party {records.name!r}. There are {', '.join(self.facts.parties)}.")
+
+    def told(self) -> dict[str, Any]:
+        """Return what a run folder's run.json says of the segments."""
+        return {
+            "parties": list(self.facts.parties),
+            "columns": [list(own) for own in self.facts.columns],
+            "ranges": [[list(each) for each in own] for own in self.ranges],
+            "local_clusters": self.facts.local_clusters,
+            "centres": self.centres.tolist(),
+            "sizes": self.sizes.tolist(),
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything but arrays, transcript and ledgers, as the folder's run.json holds it."""
+        data = DataFacts(users=self.facts.users, items=sum(self.facts.widths), ratings=0, scale="")
+        return {
+            "format": FORMAT,
+            "created": self.created,
+            "seconds": round(self.seconds, 3),
+            "recipe": dict(self.settings),
+            "seed": self.seed,
+            "data": asdict(data),
+            "guarantee": self.guarantee.as_json(),
+            "scores": {},
+            "clustering": self.told(),
+            "together": together_as_json(self.together),
+            "versions": versions(),
+        }
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the run folder whole or not at all; an existing one is kept unless told otherwise."""
+        return write_whole(folder, self._write, overwrite=overwrite)
+
+    def _write(self, folder: Path) -> None:
+        local = {f"local_{place}": own for place, own in enumerate(self.local_centres)}
+        np.savez(folder / _ARRAYS, allow_pickle=False, table=self.table, scaled=self.scaled, **local)
+        write_together(self.together, folder)
+        sealed = seal({**self.as_json(), "files": digests(folder)})
+        (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Clustering":
+        """Read a clustering's run folder."""
+        facts, place = read_facts(folder), Path(folder)
+        if "clustering" not in facts:
+            raise RunError(f"{folder} holds no clustering. Look at it with 'cofactor show {folder}'.")
+        if digests(place) != facts.get("files"):
+            raise RunError(f"{folder}: files were changed, added or lost after the clustering was saved.")
+        try:
+            return cls._read(facts, place)
+        except (KeyError, TypeError, ValueError, OSError, ConfigError) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise RunError(f"{folder}: the run folder is damaged ({why}). Cluster again.") from None
+
+    @classmethod
+    def _read(cls, facts: Mapping[str, Any], folder: Path) -> "Clustering":
+        told = facts["clustering"]
+        with np.load(folder / _ARRAYS, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        return cls(
+            facts=Facts(
+                parties=tuple(told["parties"]),
+                users=int(facts["data"]["users"]),
+                columns=tuple(tuple(own) for own in told["columns"]),
+                clusters=len(told["sizes"]),
+                local_clusters=int(told["local_clusters"]),
+            ),
+            settings=facts["recipe"],
+            ranges=tuple(tuple((float(low), float(high)) for low, high in own) for own in told["ranges"]),
+            local_centres=tuple(arrays[f"local_{place}"] for place in range(len(told["parties"]))),
+            table=arrays["table"],
+            scaled=arrays["scaled"],
+            sizes=np.array(told["sizes"], np.float64),
+            guarantee=Guarantee.from_json(facts["guarantee"]),
+            together=together_from_json(facts["together"], folder),
+            seed=facts["seed"],
+            created=facts["created"],
+            seconds=facts["seconds"],
+        )

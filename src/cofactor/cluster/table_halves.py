@@ -1,0 +1,262 @@
+"""The two halves of counting under encryption: what parties offer, answer and sum, and who passes it on.
+
+All messages of a party for another are signed by its identity, for one session, round and receiver: a
+coordinator that puts keys or numbers of its own in between is noticed, and nothing is answered.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.cluster.fitting import fitted
+from cofactor.cluster.method import FIRST_ROUND, Facts, Floats, Home, Integers
+from cofactor.crypto.keys import SIGNATURE_BYTES, verified
+from cofactor.crypto.products import Layout, Offering, answered
+from cofactor.errors import ProtocolError, Refused, RunError
+from cofactor.federation.door import SUM
+from cofactor.federation.messages import Message
+from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.events import Bound
+from cofactor.privacy.mechanisms import DiscreteLaplace
+from cofactor.privacy.schedule import Schedule
+
+Bytes = NDArray[np.uint8]
+
+TABLES = "membership tables"
+_OFFERS, _ANSWERS, SUMMED = FIRST_ROUND, FIRST_ROUND + 1, FIRST_ROUND + 2
+_ALL = "all"
+"""The receiver of what is for several parties."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OfferTables(Message):
+    """The first question: what is to be counted was agreed on beforehand."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableOffers(Message):
+    """Encrypted clusters: a party's own, and then, as a question, those of all parties but the last."""
+
+    offers: Bytes
+    """A signed offer in each row."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableAnswers(Message):
+    """Encrypted counts: a party's answers to all before it, and then, as a question, those of all pairs."""
+
+    answers: Bytes
+    """A signed answer in each row."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyTables(Message):
+    """A party's shares of all pairs' tables, with its noise; in the sum, the tables with all of it."""
+
+    counts: NDArray[np.int64]
+
+
+class TableMember:
+    """A party's half: it offers, answers offers, and adds noise to its shares; each of it once."""
+
+    def __init__(self, home: Home, layout: Layout) -> None:
+        self._home, self._layout = home, layout
+        self._offering: Offering | None = None
+        self._shares: dict[tuple[int, int], Integers] = {}
+        self._next = _OFFERS
+
+    def __reduce__(self) -> NoReturn:
+        raise Refused("A party's half of counting holds keys, and is neither copied nor pickled.")
+
+    def answer(self, round: int, message: Message) -> Message:
+        """Answer the coordinator: the rounds come one after the other, and each once."""
+        steps: dict[int, Callable[[Message], Message]] = {
+            _OFFERS: self._offer,
+            _ANSWERS: self._answer,
+            SUMMED: self._sum,
+        }
+        if round != self._next:
+            raise RunError(
+                f"{self._party}: round {round} of counting cannot be now: rounds come in their order, and "
+                "the keys are gone after a crash. Begin anew."
+            )
+        self._next = SUMMED + 1  # a step that fails is not tried again
+        reply = steps[round](message)
+        self._next = round + 1
+        return reply
+
+    def _offer(self, message: Message) -> Message:
+        """Offer the own clusters, encrypted, to all parties that come later."""
+        self._check_kind(message, OfferTables)
+        home, rows = self._home, []
+        if home.place < len(home.facts.parties) - 1:
+            self._offering = Offering(self._layout)
+            rows = [self._signed(_OFFERS, _ALL, self._offering.offered(home.cells))]
+        return TableOffers(offers=home.door.sealed(_stacked(rows, _signed_size(self._layout.offer_bytes))))
+
+    def _answer(self, message: Message) -> Message:
+        """Answer the offers of all parties that come earlier, and keep the own shares."""
+        self._check_kind(message, TableOffers)
+        home, layout = self._home, self._layout
+        count = len(home.facts.parties) - 1
+        offers = _rows(message, "offers", count, _signed_size(layout.offer_bytes), "the coordinator")
+        rows = []
+        for place, party in enumerate(home.facts.parties[: home.place]):
+            offer = self._checked(offers[place], _OFFERS, party, _ALL)
+            reply, self._shares[place, home.place] = answered(offer, layout, home.cells)
+            rows.append(self._signed(_ANSWERS, party, reply))
+        return TableAnswers(answers=home.door.sealed(_stacked(rows, _signed_size(layout.answer_bytes))))
+
+    def _sum(self, message: Message) -> Message:
+        """Open what was answered to the own offer, and hand all shares, with noise, to the sum.
+
+        Shares are any numbers modulo 2^64, and noise may wrap around: in the sum, which is small, that does
+        no harm. The bound is that of the sum.
+        """
+        self._check_kind(message, TableAnswers)
+        home, pairs = self._home, self._home.facts.pairs
+        rows = _rows(
+            message, "answers", len(pairs), _signed_size(self._layout.answer_bytes), "the coordinator"
+        )
+        for pair, row in zip(pairs, rows, strict=True):
+            if pair[0] == home.place:
+                self._shares[pair] = self._opened(row, home.facts.parties[pair[1]])
+        none = np.zeros((self._layout.rows, self._layout.columns), np.int64)
+        shares = np.stack([self._shares.pop(pair, none) for pair in pairs])
+        counts = home.door.share(
+            planned_noise(home.schedule),
+            Bounded(value=shares, bound=bound_of(home.facts)),
+            what=TABLES,
+            largest_sum=home.facts.users,
+            joint=True,
+        )
+        return NoisyTables(counts=counts)
+
+    def _opened(self, row: Bytes, sender: str) -> Integers:
+        assert self._offering is not None  # rounds come in their order
+        return self._offering.share(self._checked(row, _ANSWERS, sender, self._party))
+
+    def _check_kind(self, message: Message, kind: type[Message]) -> None:
+        if not isinstance(message, kind):
+            raise RunError(f"{self._party}: {type(message).__name__} is no question of counting.")
+
+    @property
+    def _party(self) -> str:
+        return self._home.facts.parties[self._home.place]
+
+    def _signed(self, round: int, receiver: str, data: bytes) -> Bytes:
+        signature = self._home.identity.sign(self._told(round, self._party, receiver, data))
+        return np.frombuffer(signature + data, np.uint8)
+
+    def _checked(self, row: Bytes, round: int, sender: str, receiver: str) -> bytes:
+        """Return what a party has signed for this session, round and receiver; refuse anything else."""
+        signature, data = row[:SIGNATURE_BYTES].tobytes(), row[SIGNATURE_BYTES:].tobytes()
+        if not verified(self._home.roster[sender], self._told(round, sender, receiver, data), signature):
+            raise ProtocolError(
+                f"{self._party}: what came for {sender} in round {round} was not signed by {sender}, for "
+                "this session. Somebody put other numbers in between, or keys were mixed up. Nothing was answered."
+            )
+        return data
+
+    def _told(self, round: int, sender: str, receiver: str, data: bytes) -> bytes:
+        """Return what is signed."""
+        words = ["cofactor table", self._home.session, round, sender, receiver, sha256(data).hexdigest()]
+        return json.dumps(words).encode()
+
+
+class TableCounter:
+    """The coordinator's half: it passes on what it cannot read, and is told the tables with noise."""
+
+    def __init__(self, facts: Facts, layout: Layout) -> None:
+        self._facts, self._layout = facts, layout
+        self._question: Message = OfferTables()
+        self._tables: Integers | None = None
+
+    def ask(self, round: int) -> Message:  # noqa: ARG002 (each question follows from the last answers)
+        """Return the question of a round: what parties have for each other."""
+        return self._question
+
+    def sums(self, round: int) -> bool:
+        """Say that tables are opened as a sum, in the last round."""
+        return round == SUMMED
+
+    def take(self, round: int, replies: Mapping[str, Message]) -> None:
+        """Take in the answers of all parties."""
+        missing = [party for party in self._facts.parties if party not in replies]
+        if missing and SUM not in replies:
+            raise RunError(
+                f"round {round}: {', '.join(missing)} did not answer, and tables cannot be counted without. "
+                "What was charged stays charged. Cluster again when all are back, or without them."
+            )
+        take = {_OFFERS: self._take_offers, _ANSWERS: self._take_answers, SUMMED: self._take_sum}
+        take[round](replies)
+
+    def table(self, count: float | None) -> Floats:  # noqa: ARG002 (tables tell how many there are)
+        """Return how many users are in every combination of local clusters."""
+        if self._tables is None:
+            raise RunError("memberships have not been counted yet.")
+        return fitted_tables(self._tables, self._facts)
+
+    def _take_offers(self, replies: Mapping[str, Message]) -> None:
+        parties, size = self._facts.parties, _signed_size(self._layout.offer_bytes)
+        offers = [_rows(replies[party], "offers", 1, size, party) for party in parties[:-1]]
+        self._question = TableOffers(offers=np.concatenate(offers))
+
+    def _take_answers(self, replies: Mapping[str, Message]) -> None:
+        parties, size = self._facts.parties, _signed_size(self._layout.answer_bytes)
+        answers = [
+            _rows(replies[party], "answers", place, size, party) for place, party in enumerate(parties)
+        ]
+        rows = [answers[second][first] for first, second in self._facts.pairs]
+        self._question = TableAnswers(answers=np.stack(rows))
+
+    def _take_sum(self, replies: Mapping[str, Message]) -> None:
+        counts, shape = replies[SUM].arrays.get("counts"), _shape(self._facts)
+        if counts is None or counts.shape != shape or counts.dtype != np.int64:
+            raise RunError("the parties have summed something else than tables.")
+        self._tables = counts
+
+
+def bound_of(facts: Facts) -> Bound:
+    """Return by how much a user changes all tables: she is in one cell of each, or in none."""
+    return Bound(size=len(facts.pairs), norm="l1", unit="user")
+
+
+def fitted_tables(tables: Integers, facts: Facts) -> Floats:
+    """Return one table for all parties, from the noisy ones of all pairs; of how many users, they tell."""
+    total = float(np.clip(tables.sum(axis=(1, 2), dtype=np.float64).mean(), 1.0, facts.users))
+    pairs = {pair: table.astype(np.float64) for pair, table in zip(facts.pairs, tables, strict=True)}
+    return fitted(pairs, facts.grid, total)
+
+
+def planned_noise(schedule: Schedule) -> DiscreteLaplace:
+    """Return the noise of the tables, as it was settled."""
+    for release in schedule.releases:
+        if release.what == TABLES and isinstance(release.mechanism, DiscreteLaplace):
+            return release.mechanism
+    raise RunError(f"{TABLES} were not planned. Nothing was released.")
+
+
+def _shape(facts: Facts) -> tuple[int, int, int]:
+    return len(facts.pairs), facts.local_clusters, facts.local_clusters
+
+
+def _signed_size(data: int) -> int:
+    return SIGNATURE_BYTES + data
+
+
+def _stacked(rows: Sequence[Bytes], size: int) -> Bytes:
+    return np.stack(rows) if rows else np.empty((0, size), np.uint8)
+
+
+def _rows(message: Message, name: str, count: int, size: int, sender: str) -> Bytes:
+    """Return rows of bytes from outside; refuse others than so many of this size."""
+    found = message.arrays.get(name)
+    if found is None or found.shape != (count, size) or found.dtype != np.uint8:
+        raise RunError(f"{sender} sent something else than {count} {name} of {size:,} bytes.")
+    return found

@@ -1,0 +1,201 @@
+"""`SecureTable`: how many users two parties' clusters have in common, counted under encryption.
+
+Of every pair of parties, the first offers who is in which of its clusters, encrypted, and the second adds up
+what it cannot read (`cofactor.crypto.products`): they end with numbers that tell nothing, and add up to the
+pair's table. All parties add noise to theirs, in a secure sum, which opens all tables at once and nothing
+else. Fitting makes one table of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cofactor.cluster.method import Facts, Floats, Home, Integers
+from cofactor.cluster.table_halves import (
+    SUMMED,
+    TABLES,
+    NoisyTables,
+    OfferTables,
+    TableAnswers,
+    TableCounter,
+    TableMember,
+    TableOffers,
+    bound_of,
+    fitted_tables,
+    planned_noise,
+)
+from cofactor.config import fraction, not_negative, plain_numbers, whole
+from cofactor.crypto.neighbours import Neighbourhood
+from cofactor.crypto.paillier import exponent_bits, security
+from cofactor.crypto.products import Layout
+from cofactor.errors import ConfigError
+from cofactor.federation.door import slack_of
+from cofactor.federation.halves import Promise
+from cofactor.federation.hidden_sums import SecureSum
+from cofactor.federation.messages import Message
+from cofactor.privacy.assumptions import Assumption
+from cofactor.privacy.laws import law_of
+from cofactor.privacy.mechanisms import DiscreteLaplace
+from cofactor.privacy.schedule import Release, Schedule
+from cofactor.randomness import Random
+
+_BITS = range(2048, 8193, 64)
+_ALL_OTHERS = 0.99
+"""Of fewer than a hundred parties, all but one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSum(SecureSum):
+    """The secure sum that opens tables: nobody may drop out, and all other parties may collude."""
+
+    dropout: float = 0.0
+    """Nobody: who does not answer holds shares without which tables mean nothing."""
+    colluding: float = _ALL_OTHERS
+    """The part of the parties that may tell the coordinator all they know; at least one party always may."""
+
+    def neighbourhood(self, parties: int) -> Neighbourhood | None:
+        """Return who helps whom.
+
+        Masks hide a party's numbers as long as one other is honest. If none is, the numbers are the sum less
+        what the others know, and all of the party's noise is in them: there is nothing to hide.
+        """
+        layers = self.layers(parties)
+        if layers is None:
+            return None
+        colluding = min(layers.colluding, parties - 2)
+        return Neighbourhood.of(parties, dropout=self.dropout, colluding=(colluding + 0.5) / parties)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureTable:
+    """Count memberships under encryption, and open the counts with noise: the most exact way there is.
+
+    Parties are taken to keep to the protocol, and may tell each other, and the coordinator, all they know.
+    """
+
+    rounds: ClassVar[int] = 3
+    messages: ClassVar[tuple[type[Message], ...]] = (OfferTables, TableOffers, TableAnswers, NoisyTables)
+    wants_count: ClassVar[bool] = False
+    joint: ClassVar[bool] = True
+
+    share: float = 0.1
+    """The part of epsilon that is meant for the tables: local clusters need far more."""
+    bits: int = 3072
+    """Size of every party's key: a multiple of 64 from 2048 (112 bits of security) to 8192; 3072 is 128."""
+    colluding: float | None = None
+    """The part of the parties that may collude; None is all others, so that everybody adds all of the noise.
+    With three parties or more and fewer colluding, they share the noise, and there is less of it."""
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
+        whole(bits=self.bits)
+        fraction(share=self.share)
+        if self.bits not in _BITS:
+            raise ConfigError(
+                f"bits must be a multiple of {_BITS.step} from {_BITS[0]} to {_BITS[-1]}, got {self.bits}: "
+                "shorter keys can be broken today or soon, longer ones take too long."
+            )
+        if self.colluding is not None:
+            not_negative(colluding=self.colluding)
+        self.aggregate  # noqa: B018 (it refuses what cannot be)
+
+    @property
+    def aggregate(self) -> TableSum:
+        """How the tables are opened."""
+        return TableSum() if self.colluding is None else TableSum(colluding=self.colluding)
+
+    def layout(self, facts: Facts) -> Layout:
+        """Return how a pair's table is counted; refuse more clusters than a key has room for."""
+        clusters = facts.local_clusters
+        return Layout(users=facts.users, rows=clusters, columns=clusters, bits=self.bits)
+
+    def releases(self, facts: Facts, *, epsilon: float, delta: float) -> tuple[Release, ...]:  # noqa: ARG002
+        """Return the one release: all pairs' tables, in the last round."""
+        self.layout(facts)
+        mechanism = DiscreteLaplace(noise_multiplier=1 / epsilon)
+        return (
+            Release(
+                what=TABLES,
+                mechanism=mechanism,
+                bound=bound_of(facts),
+                dimension=len(facts.pairs) * facts.local_clusters**2,
+                bytes_per_number=8,
+                rounds=1,
+                first=SUMMED,
+                slack=slack_of(mechanism, self.aggregate.layers(len(facts.parties))),
+            ),
+        )
+
+    def member(self, home: Home) -> "TableMember":
+        """Return a party's half."""
+        return TableMember(home, self.layout(home.facts))
+
+    def counter(self, facts: Facts, schedule: Schedule) -> "TableCounter":  # noqa: ARG002 (noise adds no bias)
+        """Return the coordinator's half."""
+        return TableCounter(facts, self.layout(facts))
+
+    def simulated(
+        self,
+        facts: Facts,
+        ids: Sequence[str],  # noqa: ARG002
+        cells: Sequence[Integers],
+        schedule: Schedule,
+        random: Random,
+        count: float | None,  # noqa: ARG002
+    ) -> Floats:
+        """Return the true tables with the noise of all parties, fitted."""
+        parties = len(facts.parties)
+        layers = self.aggregate.layers(parties)
+        assert layers is not None
+        noise = law_of(planned_noise(schedule), bound_of(facts)).part(layers.part(parties, devices=parties))
+        tables = pair_tables(cells, facts)
+        return fitted_tables(tables + noise.drawn(tables.shape, random), facts)
+
+    def promise(self, facts: Facts) -> Promise:
+        """Return what the guarantee says besides its numbers."""
+        parties = len(facts.parties)
+        layers = self.aggregate.layers(parties)
+        assert layers is not None
+        return Promise(
+            against=("the coordinator", "the other parties", "everyone who sees the clusters"),
+            covers=("The tables of all pairs of parties, and whatever is made of them.",),
+            does_not_cover=("What a party that keeps to the protocol could compute alone.",),
+            assumptions=(*self.aggregate.assumptions(parties), *_encryption(self.bits)),
+            shared={TABLES: min(1.0, layers.remaining(parties, 1.0))},
+        )
+
+
+def pair_tables(cells: Sequence[Integers], facts: Facts) -> Integers:
+    """Return how many users two parties' clusters have in common, of all pairs, but for those nowhere."""
+    clusters = facts.local_clusters
+    tables = []
+    for first, second in facts.pairs:
+        somewhere = (cells[first] >= 0) & (cells[second] >= 0)
+        both = clusters * cells[first][somewhere] + cells[second][somewhere]
+        tables.append(np.bincount(both, minlength=clusters**2).reshape(clusters, clusters))
+    return np.stack(tables)
+
+
+def _encryption(bits: int) -> tuple[Assumption, ...]:
+    """Return what counting under encryption rests on."""
+    return (
+        Assumption(
+            what="parties keep to the protocol: one that encrypts anything else than one cluster for each "
+            "user counts users many times over, which the noise does not cover",
+            met="it is taken on trust from the parties; the coordinator can change nothing, because what "
+            "parties have for each other is signed",
+        ),
+        Assumption(
+            what=f"composite residues modulo {bits:,} bits are hard to tell from others (Paillier 1999)",
+            met=f"keys of that size are taken to have about {security(bits)} bits of security, and none "
+            "against a quantum computer; every party draws its own, for this session only",
+        ),
+        Assumption(
+            what=f"powers of a secret number with exponents of {exponent_bits(bits, 'short')} bits look like "
+            "any others",
+            met="it is taken on trust; the length is that of Ma, Han and Wang (2021), and the number, unlike "
+            "theirs, is not published",
+        ),
+    )

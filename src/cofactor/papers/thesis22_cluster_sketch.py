@@ -1,0 +1,109 @@
+"""The thesis' own sketch, DPFMPS: its budget, its registers, and what its two estimators make of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+
+from cofactor.cluster.estimates import harmonic
+from cofactor.cluster.fitting import as_counts, fitted_additively
+from cofactor.cluster.method import Floats, Integers
+from cofactor.cluster.sketching import LARGEST_HASH
+from cofactor.privacy.bounding import registers as bounded_registers
+from cofactor.privacy.sketches import PartitionSketch
+from cofactor.randomness import Random
+
+ROWS = 4096
+"""M in the thesis."""
+_COUNT = 0.02
+"""The part of epsilon that goes to the number of users (footnote 1 of section 5.2.5)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """How Algorithm 2 divides a budget."""
+
+    count: float
+    """epsilon_0, for the number of users."""
+    local: float
+    """epsilon_1, for one party's local clusters."""
+    members: float
+    """epsilon_2, for one party's memberships."""
+    delta: float
+    """delta_2, of one party's memberships."""
+
+    @classmethod
+    def of(cls, epsilon: float, users: int, parties: int, *, count: float = _COUNT) -> "Shares":
+        """Divide epsilon, and a delta of one over the number of users."""
+        each = (1 - count) * epsilon / (2 * parties)
+        return cls(count=count * epsilon, local=each, members=each, delta=1 / users / parties)
+
+    def sketch(self, parties: int) -> PartitionSketch:
+        """Return the sketch of Algorithm 4, whose keys all parties share."""
+        per_row = self.members / (4 * math.sqrt(ROWS * math.log(1 / self.delta)))
+        return PartitionSketch(
+            rows=ROWS,
+            phantoms=math.ceil(1 / math.expm1(per_row)),
+            low=math.ceil(-math.log2(-math.expm1(-per_row))),
+            high=LARGEST_HASH,
+            parties=parties,
+        )
+
+
+def released(table: Floats, sketch: PartitionSketch, random: Random) -> list[Integers]:
+    """Draw every party's registers, with phantoms, from their joint law, given how many users are where.
+
+    Of c users who are in the same clusters at all parties, the largest hash in a row is at most z with
+    probability (1 - 2^-z)^c.
+    """
+    counts = table.reshape(-1)
+    there = np.flatnonzero(counts)
+    chance = np.random.default_rng(random.new_key())
+    drawn = chance.random((sketch.rows, there.size))
+    below = -np.expm1(np.log(drawn) / counts[there])
+    largest = np.clip(np.ceil(-np.log2(below)), 1, sketch.high).astype(np.int64)
+    places = np.unravel_index(there, table.shape)
+    return [_party(largest, own, table.shape[0], sketch, random) for own in places]
+
+
+def _party(
+    largest: Integers, own: Integers, clusters: int, sketch: PartitionSketch, random: Random
+) -> Integers:
+    found = np.zeros((sketch.rows, clusters), np.int64)
+    for cluster in np.unique(own):
+        found[:, cluster] = largest[:, own == cluster].max(axis=1)
+    return np.asarray(sketch.noisy(bounded_registers(found), random))
+
+
+def basic(registers: Sequence[Integers], users: float, phantoms: int) -> Floats:
+    """Estimate a table by Algorithm 5: everybody less those who are outside of a combination of clusters."""
+    return as_counts(_inside(registers, users, phantoms), users)
+
+
+def two_party(registers: Sequence[Integers], users: float, phantoms: int) -> Floats:
+    """Estimate a table by Algorithm 6: those of all pairs of parties, and one for all that goes with them."""
+    grid = tuple(own.shape[1] for own in registers)
+    pairs = {
+        (one, other): basic([registers[one], registers[other]], users, phantoms)
+        for one, other in combinations(range(len(grid)), 2)
+    }
+    sizes = [harmonic(own, phantoms) for own in registers]
+    return fitted_additively(pairs, grid, users, sizes=sizes)
+
+
+def _inside(registers: Sequence[Integers], users: float, phantoms: int) -> Floats:
+    others = [_largest_of_others(own) for own in registers]
+    rows, grid = len(others[0]), [own.shape[1] for own in others]
+    outside = reduce(lambda some, own: np.maximum(some[..., None], own[:, None, :]).reshape(rows, -1), others)
+    merged = sum(clusters - 1 for clusters in grid)
+    return (users - harmonic(outside, merged * phantoms)).reshape(grid)
+
+
+def _largest_of_others(registers: Integers) -> Integers:
+    """Return, for every cluster, the register of all others together."""
+    clusters = registers.shape[1]
+    found = [np.delete(registers, cluster, axis=1).max(axis=1) for cluster in range(clusters)]
+    return np.stack(found, axis=1)

@@ -22,12 +22,12 @@ from cofactor.privacy.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
-    PartitionSketch,
     PoissonBinomial,
     SampledGaussian,
     Skellam,
     SummedDiscreteGaussian,
 )
+from cofactor.privacy.sketches import PartitionSketch
 from tests.privacy.making import NOISES, SIZE, cost, epsilon_where, event, gaussian_delta
 
 EMPTIED = dp_accounting.NeighboringRelation.REPLACE_SPECIAL

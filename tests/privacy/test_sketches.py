@@ -1,6 +1,8 @@
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,17 +13,18 @@ from cofactor.privacy import pairs
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.bounding import MEMBER, registers
 from cofactor.privacy.events import Bound, Event, counted_once
-from cofactor.privacy.mechanisms import DiscreteLaplace, PartitionSketch, event_from_table
+from cofactor.privacy.mechanisms import DiscreteLaplace, event_from_table
 from cofactor.privacy.neighbours import Neighbours
 from cofactor.privacy.sensitivity import difference
+from cofactor.privacy.sketches import PartitionSketch
 from cofactor.randomness import InsecureRandom, SecureRandom
 
 ROWS, DELTA = 4096, 5e-5
 
 
-def event(mechanism: PartitionSketch, **more: object) -> Event:
+def event(mechanism: Any, **more: object) -> Event:
     known = {"what": "sketches", "by": "bank", "to": "coordinator", "bound": MEMBER, "mechanism": mechanism}
-    return Event(**{**known, **more})  # type: ignore[arg-type]
+    return Event(**{**known, **more})
 
 
 def cost(parties: int, phantoms: int, low: int, high: int, *, rows: int = ROWS, count: int = 1) -> float:
@@ -61,7 +64,7 @@ def test_the_pair_of_a_row_is_what_counting_all_outcomes_gives(
 
 
 def joint_law(
-    homes: list[tuple[int, ...]], clusters: int, parties: int, phantoms: int, low: int, high: int
+    homes: Sequence[tuple[int, ...]], clusters: int, parties: int, phantoms: int, low: int, high: int
 ) -> dict[tuple[int, ...], float]:
     """Count out what all registers of all parties are, in one row, for users in these clusters."""
     phantom, hashed = law_of_largest(phantoms, low, high), law_of_largest(1, low, high)
@@ -78,11 +81,12 @@ def joint_law(
     return found
 
 
-HOMES = [[], [(0, 0)], [(0, 1)], [(1, 1)], [(0, 0), (0, 0)], [(0, 1), (1, 0)], [(0, 0), (0, 1)]]
+Homes = list[tuple[int, int]]
+SOME: list[Homes] = [[], [(0, 0)], [(0, 1)], [(1, 1)], [(0, 0)] * 2, [(0, 1), (1, 0)], [(0, 0), (0, 1)]]
 
 
-@pytest.mark.parametrize("others", HOMES)
-def test_no_data_tell_more_of_a_user_than_the_pair_does(others: list[tuple[int, int]]) -> None:
+@pytest.mark.parametrize("others", SOME)
+def test_no_data_tell_more_of_a_user_than_the_pair_does(others: Homes) -> None:
     phantoms, low, high = 2, 1, 3
     pair = pairs.partition_sketch(2, phantoms, low, high)
     without = joint_law(others, 2, 2, phantoms, low, high)
@@ -216,7 +220,7 @@ def test_registers_are_never_negative() -> None:
 
 def test_a_bound_on_membership_is_one_set_for_an_emptied_user() -> None:
     for wrong in ({"size": 2.0}, {"adjacency": "replace"}):
-        with pytest.raises(ConfigError, match="in one set, or in none"):
+        with pytest.raises(ConfigError, match="in one set, or none"):
             Bound(**{"size": 1.0, "norm": "member", "unit": "user", **wrong})  # type: ignore[arg-type]
 
 
@@ -237,7 +241,7 @@ def test_joint_releases_count_once_and_others_for_each_party() -> None:
     joint = [event(sketch, by=party, joint=True, count=3) for party in ("bank", "shop")]
     noise = DiscreteLaplace(noise_multiplier=2.0)
     bound = Bound(size=1, norm="l1", unit="user")
-    own = [event(sketch, mechanism=noise, bound=bound, by=party) for party in ("bank", "shop")]  # type: ignore[arg-type]
+    own = [event(noise, bound=bound, by=party) for party in ("bank", "shop")]
     found = counted_once([*joint, *own])
     assert sum(each.count for each in found if each.joint) == 3
     assert sum(each.count for each in found if not each.joint) == 2

@@ -85,8 +85,8 @@ class Alignment:
             f"{self.common:,} users these are. It adds no noise, so that being common is not differentially "
             "private; and a model that names its users tells whoever sees it.",
             f"How many users each party has: {self._sizes}. This, and all numbers here, are told to all "
-            f"parties. Whoever carried the messages of the search ({self.traffic:,} bytes) saw how many users "
-            "were compared and how many are common to all, and no id.",
+            f"parties. Whoever carried the messages of the search ({self.traffic:,} bytes) saw how many "
+            "users were compared and how many are common to all, and no id.",
             *(self._leak(at) for at in range(len(self.meetings)) if len(self.parties) > 2),
             "What parties learn who do not follow the protocol: each is trusted to compare users whom it "
             "really has. One that adds made-up ids learns which of them others have.",

@@ -1,18 +1,15 @@
 """Section 5.5 of the thesis, figure by figure: which clusterings stand side by side."""
 
-import math
 from collections.abc import Callable, Sequence
 
 from cofactor.papers.cells import Effort
 from cofactor.papers.results import ANY_EPSILON, Row
-from cofactor.papers.thesis22_cluster_data import CLUSTERS, GAUSSIAN, LETTER, Crowd
+from cofactor.papers.thesis22_cluster_data import GAUSSIAN, LETTER, Crowd
 from cofactor.papers.thesis22_cluster_methods import (
     Answers,
     CentralPrivate,
     NoPrivacy,
-    Ours,
     Published,
-    local_clusters_of,
     our_methods,
 )
 from cofactor.papers.thesis22_cluster_names import (

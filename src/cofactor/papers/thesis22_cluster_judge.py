@@ -68,6 +68,11 @@ class Split:
         """How many there are."""
         return len(self.judge.points.values)
 
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """What they are called."""
+        return tuple(map(str, range(self.users)))
+
     def facts(self, local_clusters: int) -> Facts:
         """Return what everybody knows."""
         names = [tuple(f"column {place}.{n}" for n in range(width)) for place, width in enumerate(self.widths)]

@@ -1,49 +1,54 @@
 """The methods that chapter 5 compares, the thesis' and ours, as they would run but for the messages.
 
-All of them find private local clusters in the same way (`LSHForest`, the thesis' DPLSF). Methods of the thesis
-have noise for the parts into which Algorithm 2 divides the budget; ours, for the whole of it.
+All of them find private local clusters in the same way. Methods of the thesis have noise for the parts into
+which Algorithm 2 divides the budget; noise of ours is scaled until all releases together cost the budget.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cofactor.cluster.baselines import exact_table, vertical
-from cofactor.cluster.joining import joined
-from cofactor.cluster.local import LSHForest
-from cofactor.cluster.method import Facts, Floats, Integers, Let, Membership
-from cofactor.cluster.planning import COUNT, COUNTED, Plan, planned
+from cofactor.cluster.baselines import exact_table
+from cofactor.cluster.method import Facts, Floats, Membership
+from cofactor.cluster.planning import COUNT, Plan, planned
 from cofactor.cluster.simple import IndependentCounts, LocalMemberships
 from cofactor.cluster.sketches import Sketches
 from cofactor.cluster.tables import SecureTable
 from cofactor.papers.thesis22_cluster_data import CLUSTERS
-from cofactor.papers.thesis22_cluster_judge import Measures, Split, table_error
+from cofactor.papers.thesis22_cluster_judge import Measures, Split
 from cofactor.papers.thesis22_cluster_names import (
     BASIC,
     CENTRAL,
     CENTRAL_PRIVATE,
     INDEPENDENT,
     LOCAL_ANSWERS,
-    LOSS,
     NO_PRIVACY,
     PRIVATE_CENTRES,
     PRIVATE_TABLE,
     REPAIRED,
     SECURE,
-    TABLE_ERROR,
     TWO_PARTY,
-    V_MEASURE,
 )
 from cofactor.papers.thesis22_cluster_rows import Cost, Way
+from cofactor.papers.thesis22_cluster_runs import (
+    LOCAL,
+    budget_of,
+    cost,
+    count_release,
+    final,
+    local_releases,
+    noisy_count,
+    private_centres,
+)
 from cofactor.papers.thesis22_cluster_sketch import Shares, basic, released, two_party
-from cofactor.privacy.accountant import spent
-from cofactor.privacy.bounding import MEMBER, Bounded
-from cofactor.privacy.budget import Budget
-from cofactor.privacy.mechanisms import DiscreteLaplace
+from cofactor.privacy.bounding import MEMBER
+from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 
-LOCAL = LSHForest()
+_HISTOGRAMS, _ANSWERS = IndependentCounts(), LocalMemberships()
+_OURS: dict[str, Membership] = {REPAIRED: Sketches(), SECURE: SecureTable()}
+_SKETCHED = (BASIC, TWO_PARTY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +61,10 @@ class NoPrivacy:
 
     def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:  # noqa: ARG002
         """Cluster once centrally, once by parts."""
-        central = split.judge.measures(split.judge.centres)
-        table = exact_table(split.cells(split.plain_centres), CLUSTERS)
-        return {CENTRAL: central, NO_PRIVACY: _final(split, split.plain_centres, table)}
+        centres = split.plain_centres
+        cells = split.cells(centres)
+        parts = final(split, centres, cells, exact_table(cells, CLUSTERS))
+        return {CENTRAL: split.judge.measures(split.judge.centres), NO_PRIVACY: parts}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,20 +75,19 @@ class CentralPrivate:
 
     def costs(self, facts: Facts) -> Mapping[str, Cost]:
         """Return the budget, which noise is scaled to."""
-        releases = _central(sum(facts.widths), facts.users, self.epsilon).releases
-        return {CENTRAL_PRIVATE: _cost(releases, self.epsilon, facts.users)}
+        releases = _central(sum(facts.widths), facts.users, self.epsilon)
+        return {CENTRAL_PRIVATE: cost(releases, self.epsilon, facts.users)}
 
     def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:
         """Cluster, as one party that has everything."""
-        schedule = _central(sum(split.widths), split.users, self.epsilon)
-        points = split.judge.points.values
-        found = _centres(points, CLUSTERS, schedule.releases, repeat, random)
+        releases = _central(sum(split.widths), split.users, self.epsilon)
+        found = private_centres(split.judge.points.values, CLUSTERS, releases, repeat, random)
         return {CENTRAL_PRIVATE: split.judge.measures(found)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """The thesis' methods that find the same local clusters: with its sketch, or as if clusters were independent."""
+    """The thesis' methods with the same local clusters: its sketch, and clusters taken to be independent."""
 
     epsilon: float
     lines: Sequence[str]
@@ -92,27 +97,145 @@ class Published:
     def costs(self, facts: Facts) -> Mapping[str, Cost]:
         """Return what an exact accountant proves beside what the thesis claims."""
         shares = Shares.of(self.epsilon, facts.users, len(facts.parties))
-        local, counted, sketch = _local(facts, shares.local), (_counted(shares.count),), (_sketched(facts, shares),)
-        histograms = INDEPENDENT_COUNTS.releases(facts, epsilon=shares.members, delta=shares.delta)
+        local = tuple(release for own in local_releases(facts, shares.local) for release in own)
+        count, sketch = count_release(shares.count), _sketch_release(facts, shares)
         parts = {
-            BASIC: (*local, *counted, *sketch),
-            TWO_PARTY: (*local, *counted, *sketch),
-            INDEPENDENT: (*local, *counted, *histograms * len(facts.parties)),
-            PRIVATE_TABLE: (*counted, *sketch),
+            **dict.fromkeys(_SKETCHED, (*local, count, sketch)),
+            INDEPENDENT: (*local, count, *_histograms(facts, shares) * len(facts.parties)),
+            PRIVATE_TABLE: (count, sketch),
             PRIVATE_CENTRES: local,
         }
         notes = {PRIVATE_TABLE: "centres are not private", PRIVATE_CENTRES: "the table is not private"}
-        return {
-            line: _cost(parts[line], self.epsilon, facts.users, notes.get(line, "")) for line in self.lines
-        }
+        return {line: cost(parts[line], self.epsilon, facts.users, notes.get(line, "")) for line in self.lines}
 
     def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:
         """Find local clusters, and what each of the methods makes of them."""
         facts = split.facts(self.local_clusters)
         shares = Shares.of(self.epsilon, facts.users, len(facts.parties))
-        centres = [
-            _centres(part, self.local_clusters, _local_of(width, facts, shares.local), repeat, random)
-            for part, width in zip(split.parts, split.widths, strict=True)
+        count = noisy_count(facts.users, count_release(shares.count), random)
+        found = {}
+        if private := [line for line in self.lines if line != PRIVATE_TABLE]:
+            centres = _local_centres(split, facts, local_releases(facts, shares.local), repeat, random)
+            found |= self._with(split, facts, centres, private, shares, count, random)
+        if PRIVATE_TABLE in self.lines:
+            found |= self._with(split, facts, split.plain_centres, [PRIVATE_TABLE], shares, count, random)
+        return {line: found[line] for line in self.lines}
+
+    def _with(
+        self,
+        split: Split,
+        facts: Facts,
+        centres: Sequence[Floats],
+        lines: Sequence[str],
+        shares: Shares,
+        count: float,
+        random: Random,
+    ) -> dict[str, Measures]:
+        """Return what becomes of these local centres; lines with a sketch share it."""
+        cells = split.cells(centres)
+        exact, sketch = exact_table(cells, self.local_clusters), shares.sketch(len(cells))
+        registers = released(exact, sketch, random)
+        tables: dict[str, Callable[[], Floats]] = {
+            BASIC: lambda: basic(registers, count, sketch.phantoms),
+            TWO_PARTY: lambda: two_party(registers, count, sketch.phantoms),
+            PRIVATE_TABLE: lambda: two_party(registers, count, sketch.phantoms),
+            INDEPENDENT: lambda: _HISTOGRAMS.simulated(
+                facts, split.ids, cells, Schedule(releases=_histograms(facts, shares), rounds=3), random, count
+            ),
+            PRIVATE_CENTRES: lambda: exact,
+        }
+        return {line: final(split, centres, cells, tables[line]()) for line in lines}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """LDP-AGG-2PEst: every user's clusters are told, each with noise of its own; the count costs nothing."""
+
+    epsilon: float
+
+    def costs(self, facts: Facts) -> Mapping[str, Cost]:
+        """Return what all parties' releases cost together."""
+        shares = self._shares(facts)
+        own = [
+            *(release for each in local_releases(facts, shares.local) for release in each),
+            *_answers(facts, shares) * len(facts.parties),
         ]
-        count = float(_counted(shares.count).mechanism.noisy(Bounded(value=))
-        return {}
+        return {LOCAL_ANSWERS: cost(own, self.epsilon, facts.users)}
+
+    def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:
+        """Find local clusters, and tell who is in which."""
+        facts = split.facts(CLUSTERS)
+        shares = self._shares(facts)
+        centres = _local_centres(split, facts, local_releases(facts, shares.local), repeat, random)
+        cells = split.cells(centres)
+        schedule = Schedule(releases=_answers(facts, shares), rounds=3)
+        table = _ANSWERS.simulated(facts, split.ids, cells, schedule, random, None)
+        return {LOCAL_ANSWERS: final(split, centres, cells, table)}
+
+    def _shares(self, facts: Facts) -> Shares:
+        return Shares.of(self.epsilon, facts.users, len(facts.parties), count=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ours:
+    """One of our own ways of counting memberships, with noise for the whole budget."""
+
+    line: str
+    epsilon: float
+    local_clusters: int = CLUSTERS
+
+    def costs(self, facts: Facts) -> Mapping[str, Cost]:
+        """Return the budget, which noise is scaled to."""
+        plan = _plan(self.line, facts, self.epsilon)
+        return {self.line: cost(plan.whole.releases, self.epsilon, facts.users)}
+
+    def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:
+        """Find local clusters, and count memberships."""
+        facts = split.facts(self.local_clusters)
+        plan = _plan(self.line, facts, self.epsilon)
+        own = [plan.schedules[party] for party in facts.parties]
+        centres = _local_centres(split, facts, [each.releases for each in own], repeat, random)
+        cells = split.cells(centres)
+        counts = [release for release in own[0].releases if release.what == COUNT]
+        count = noisy_count(facts.users, counts[0], random) if counts else None
+        table = plan.method.simulated(facts, split.ids, cells, own[0], random, count)
+        return {self.line: final(split, centres, cells, table)}
+
+
+def our_methods(epsilon: float, local_clusters: int = CLUSTERS) -> list[Way]:
+    """Return all of ours."""
+    return [Ours(line=line, epsilon=epsilon, local_clusters=local_clusters) for line in _OURS]
+
+
+@lru_cache(maxsize=256)
+def _plan(line: str, facts: Facts, epsilon: float) -> Plan:
+    return planned(facts, budget_of(epsilon, facts.users), method=_OURS[line], local=LOCAL)
+
+
+@lru_cache(maxsize=64)
+def _central(width: int, users: int, epsilon: float) -> tuple[Release, ...]:
+    nominal = LOCAL.releases(width=width, clusters=CLUSTERS, users=users, epsilon=epsilon, by="all")
+    schedule = Schedule(releases=nominal, rounds=1, users=users)
+    return calibrated(schedule, budget_of(epsilon, users)).releases
+
+
+def _local_centres(
+    split: Split, facts: Facts, releases: Sequence[Sequence[Release]], repeat: int, random: Random
+) -> list[Floats]:
+    return [
+        private_centres(part, facts.local_clusters, own, repeat, random)
+        for part, own in zip(split.parts, releases, strict=True)
+    ]
+
+
+def _sketch_release(facts: Facts, shares: Shares) -> Release:
+    sketch = shares.sketch(len(facts.parties))
+    return Release(what="sketch", mechanism=sketch, bound=MEMBER, dimension=1, rounds=1, joint=True)
+
+
+def _histograms(facts: Facts, shares: Shares) -> tuple[Release, ...]:
+    return _HISTOGRAMS.releases(facts, epsilon=shares.members, delta=shares.delta)
+
+
+def _answers(facts: Facts, shares: Shares) -> tuple[Release, ...]:
+    return _ANSWERS.releases(facts, epsilon=shares.members, delta=shares.delta)

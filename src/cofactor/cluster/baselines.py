@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from cofactor.cluster.joining import joined
-from cofactor.cluster.joining import joined
 from cofactor.cluster.kmeans import clustered, labels
 from cofactor.cluster.method import NOWHERE, Floats, Integers
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from cofactor.cluster.halves import CENTRES, Gathering, Holding
-from cofactor.cluster.joining import joined, sizes_of
+from cofactor.cluster.joining import joined
 from cofactor.cluster.local import LSHForest
 from cofactor.cluster.method import Facts, Home, Integers, LocalClustering, Membership
 from cofactor.cluster.planning import Plan, check_budget, planned, usual_local_clusters
@@ -77,7 +77,6 @@ def cluster(
         local_centres=centres,
         table=table,
         scaled=found,
-        sizes=sizes_of(centres, table, found),
         guarantee=_guarantee(plan, aligned, ledgers, session, common),
         together=_together(plan, aligned, ledgers, session, common),
         seed=seed,
@@ -254,6 +253,7 @@ def _guarantee(
         assumptions=promise.assumptions,
         shared_units=True,
         units=plan.facts.users,
+        about="columns",
     )
     return replace(
         found,

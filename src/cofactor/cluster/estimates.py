@@ -141,7 +141,7 @@ def _two_way(first: Integers, second: Integers, law: RegisterLaw) -> Floats:
     one, other = ((each[:, :, None] == law.values).astype(np.float64) for each in (first, second))
     flat = one.reshape(len(one), -1).T @ other.reshape(len(other), -1) / len(one)
     values = len(law.values)
-    return flat.reshape(first.shape[1], values, second.shape[1], values).transpose(0, 2, 1, 3)
+    return np.asarray(flat.reshape(first.shape[1], values, second.shape[1], values).transpose(0, 2, 1, 3))
 
 
 def _largest_of_others(registers: Integers) -> Integers:

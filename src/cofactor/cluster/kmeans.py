@@ -78,7 +78,10 @@ def _nearest(points: Floats, centres: Floats) -> tuple[Floats, Integers]:
         raise ConfigError(f"points have {points.shape[1]} columns, centres {centres.shape[1]}.")
     nearest, which = np.full(len(points), np.inf), np.zeros(len(points), np.int64)
     for number, centre in enumerate(centres):
-        distance = np.square(points - centre).sum(axis=1)
+        # Column by column: then a point's label cannot depend, by rounding, on which points lie around it.
+        distance = np.zeros(len(points))
+        for column, coordinate in enumerate(centre):
+            distance += np.square(points[:, column] - coordinate)
         closer = distance < nearest
         nearest[closer], which[closer] = distance[closer], number
     return nearest, which

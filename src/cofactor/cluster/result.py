@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cofactor.cluster.joining import sizes_of
 from cofactor.cluster.kmeans import labels
 from cofactor.cluster.method import NOWHERE, Facts, Floats, Integers
 from cofactor.cluster.records import Range, Records, to_units
@@ -25,6 +26,8 @@ from cofactor.federation.run import (
 from cofactor.privacy.guarantee import Guarantee
 
 _ARRAYS = "clusters.npz"
+_CLOSE = 1e-6
+"""By how much numbers may differ that another machine makes of the same releases."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,8 +45,6 @@ class Clustering:
     """About how many users are in every combination of local clusters."""
     scaled: Floats = field(repr=False)
     """The centres, with columns scaled to [-1, 1]."""
-    sizes: Floats
-    """About how many users belong to each."""
     guarantee: Guarantee
     together: Together
     """Who took part and what was sent."""
@@ -65,6 +66,11 @@ class Clustering:
     def centres(self) -> Floats:
         """The centres, a row for each, in the columns' own units."""
         return to_units(self.scaled, [each for own in self.ranges for each in own])
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """About how many users belong to each of them."""
+        return sizes_of(self.local_centres, self.table, self.scaled)
 
     @property
     def clusters(self) -> int:
@@ -142,10 +148,14 @@ class Clustering:
         if digests(place) != facts.get("files"):
             raise RunError(f"{folder}: files were changed, added or lost after the clustering was saved.")
         try:
-            return cls._read(facts, place)
+            found = cls._read(facts, place)
+            told, anew = (_flat(each) for each in (facts["clustering"], found.told()))
         except (KeyError, TypeError, ValueError, OSError, ConfigError) as error:
             why = f"{type(error).__name__}: {error}"
             raise RunError(f"{folder}: the run folder is damaged ({why}). Cluster again.") from None
+        if told.shape != anew.shape or not np.allclose(told, anew, rtol=_CLOSE, atol=_CLOSE):
+            raise RunError(f"{folder}: centres or sizes in run.json do not follow from what was released.")
+        return found
 
     @classmethod
     def _read(cls, facts: Mapping[str, Any], folder: Path) -> "Clustering":
@@ -165,10 +175,14 @@ class Clustering:
             local_centres=tuple(arrays[f"local_{place}"] for place in range(len(told["parties"]))),
             table=arrays["table"],
             scaled=arrays["scaled"],
-            sizes=np.array(told["sizes"], np.float64),
             guarantee=Guarantee.from_json(facts["guarantee"]),
             together=together_from_json(facts["together"], folder),
             seed=facts["seed"],
             created=facts["created"],
             seconds=facts["seconds"],
         )
+
+
+def _flat(told: Mapping[str, Any]) -> Floats:
+    """Return the centres and sizes that run.json tells, in a row."""
+    return np.array([*np.ravel(told["centres"]), *told["sizes"]], np.float64)

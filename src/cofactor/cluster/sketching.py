@@ -85,7 +85,8 @@ class _Stream:
             yield words[:, : self._rows]
 
     def _digest(self, user: str) -> bytes:
-        return blake2b(user.encode("utf-8", "surrogatepass"), key=self._digest_key, digest_size=_DIGEST_BYTES).digest()
+        text = user.encode("utf-8", "surrogatepass")
+        return blake2b(text, key=self._digest_key, digest_size=_DIGEST_BYTES).digest()
 
 
 def _hashes(words: Words) -> Integers:

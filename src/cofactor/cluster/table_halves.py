@@ -159,7 +159,8 @@ class TableMember:
         if not verified(self._home.roster[sender], self._told(round, sender, receiver, data), signature):
             raise ProtocolError(
                 f"{self._party}: what came for {sender} in round {round} was not signed by {sender}, for "
-                "this session. Somebody put other numbers in between, or keys were mixed up. Nothing was answered."
+                "this session. Somebody put other numbers in between, or keys were mixed up. Nothing was "
+                "answered."
             )
         return data
 

@@ -153,6 +153,11 @@ class SecureTable:
         tables = pair_tables(cells, facts)
         return fitted_tables(tables + noise.drawn(tables.shape, random), facts)
 
+    def alone(self, facts: Facts) -> bool:
+        """Say whether a party's own noise is all of the noise."""
+        layers = self.aggregate.layers(len(facts.parties))
+        return layers is None or layers.parties - layers.colluding == 1
+
     def promise(self, facts: Facts) -> Promise:
         """Return what the guarantee says besides its numbers."""
         parties = len(facts.parties)

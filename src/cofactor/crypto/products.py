@@ -248,7 +248,8 @@ def _body(message: bytes, layout: Layout, magic: bytes, size: int) -> memoryview
     if len(message) != size or not message.startswith(header):
         raise ProtocolError(
             f"A message about a table of {layout.rows} by {layout.columns} clusters of {layout.users:,} "
-            f"users under {layout.bits:,} bits is of another kind, layout or length. Are all of the same settings?"
+            f"users under {layout.bits:,} bits is of another kind, layout or length. Do both have the same "
+            "settings?"
         )
     return memoryview(message)[len(header) :]
 

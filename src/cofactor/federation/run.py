@@ -178,10 +178,11 @@ class Run:
     def load(cls, folder: str | Path) -> "Run":
         """Read a run folder."""
         facts, place = read_facts(folder), Path(folder)
-        if "survey" in facts:
-            raise RunError(
-                f"{folder} holds a survey, and no model. Look at it with 'cofactor show {folder}'."
-            )
+        for kind in ("survey", "clustering"):
+            if kind in facts:
+                raise RunError(
+                    f"{folder} holds a {kind}, and no model. Look at it with 'cofactor show {folder}'."
+                )
         try:
             lines = (place / "events.jsonl").read_text().splitlines()
             model = place / "model.npz"

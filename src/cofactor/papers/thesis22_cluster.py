@@ -18,6 +18,7 @@ from cofactor.papers.thesis22_cluster_names import (
     LOSS,
     PRIVATE_CENTRES,
     PRIVATE_TABLE,
+    PROPORTIONAL,
     TABLE_ERROR,
     TWO_PARTY,
     even,
@@ -144,5 +145,5 @@ def _places(crowd: Crowd, effort: Effort, ways: Callable[[float], list[Way]]) ->
 
 def _private(epsilon: float) -> list[Way]:
     """Return all private methods for several parties."""
-    lines = (BASIC, TWO_PARTY, INDEPENDENT)
+    lines = (BASIC, TWO_PARTY, PROPORTIONAL, INDEPENDENT)
     return [Published(epsilon=epsilon, lines=lines), Answers(epsilon=epsilon), *our_methods(epsilon)]

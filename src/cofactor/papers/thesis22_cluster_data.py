@@ -127,6 +127,8 @@ def _trips(file: Path) -> Floats:
     arrays = _arrays(file, _TAXI_COLUMNS)
     table = np.stack(list(arrays.values()), axis=1)
     known = table[np.isfinite(table).all(axis=1)]
+    if not len(known):
+        raise DataError(f"{file} holds nobody of whom all is known. Fetch it again.")
     chosen = known[np.linspace(0, len(known) - 1, min(_TRIPS, len(known))).astype(int)]
     return np.stack([_trip(name, column) for name, column in zip(arrays, chosen.T, strict=True)], axis=1)
 
@@ -147,7 +149,9 @@ def _arrays(file: Path, names: Sequence[str]) -> Mapping[str, Floats]:
         with zipfile.ZipFile(file), np.load(file, allow_pickle=False) as stored:
             found = {name: np.asarray(stored[name], np.float64) for name in names}
     except (KeyError, ValueError, OSError, zipfile.BadZipFile):
-        raise DataError(f"{file} does not hold arrays of numbers {', '.join(names)}. Fetch it again.") from None
+        raise DataError(
+            f"{file} does not hold arrays of numbers {', '.join(names)}. Fetch it again."
+        ) from None
     if not all(len(array) for array in found.values()):
         raise DataError(f"{file} holds nobody. Fetch it again.")
     return found

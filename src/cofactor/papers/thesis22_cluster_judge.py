@@ -75,7 +75,9 @@ class Split:
 
     def facts(self, local_clusters: int) -> Facts:
         """Return what everybody knows."""
-        names = [tuple(f"column {place}.{n}" for n in range(width)) for place, width in enumerate(self.widths)]
+        names = [
+            tuple(f"column {place}.{n}" for n in range(width)) for place, width in enumerate(self.widths)
+        ]
         return Facts(
             parties=tuple(f"party {place}" for place in range(len(self.widths))),
             users=self.users,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cofactor.cluster.baselines import exact_table
-from cofactor.cluster.method import Facts, Floats, Membership
+from cofactor.cluster.fitting import fitted_additively
+from cofactor.cluster.method import Facts, Floats, Integers, Membership
 from cofactor.cluster.planning import COUNT, Plan, planned
-from cofactor.cluster.simple import IndependentCounts, LocalMemberships
+from cofactor.cluster.simple import IndependentCounts, LocalMemberships, memberships, oracle_in
 from cofactor.cluster.sketches import Sketches
 from cofactor.cluster.tables import SecureTable
 from cofactor.papers.thesis22_cluster_data import CLUSTERS
@@ -25,6 +26,7 @@ from cofactor.papers.thesis22_cluster_names import (
     NO_PRIVACY,
     PRIVATE_CENTRES,
     PRIVATE_TABLE,
+    PROPORTIONAL,
     REPAIRED,
     SECURE,
     TWO_PARTY,
@@ -48,7 +50,7 @@ from cofactor.randomness import Random
 
 _HISTOGRAMS, _ANSWERS = IndependentCounts(), LocalMemberships()
 _OURS: dict[str, Membership] = {REPAIRED: Sketches(), SECURE: SecureTable()}
-_SKETCHED = (BASIC, TWO_PARTY)
+_SKETCHED = (BASIC, TWO_PARTY, PROPORTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,14 +108,16 @@ class Published:
             PRIVATE_CENTRES: local,
         }
         notes = {PRIVATE_TABLE: "centres are not private", PRIVATE_CENTRES: "the table is not private"}
-        return {line: cost(parts[line], self.epsilon, facts.users, notes.get(line, "")) for line in self.lines}
+        return {
+            line: cost(parts[line], self.epsilon, facts.users, notes.get(line, "")) for line in self.lines
+        }
 
     def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:
         """Find local clusters, and what each of the methods makes of them."""
         facts = split.facts(self.local_clusters)
         shares = Shares.of(self.epsilon, facts.users, len(facts.parties))
         count = noisy_count(facts.users, count_release(shares.count), random)
-        found = {}
+        found: dict[str, Measures] = {}
         if private := [line for line in self.lines if line != PRIVATE_TABLE]:
             centres = _local_centres(split, facts, local_releases(facts, shares.local), repeat, random)
             found |= self._with(split, facts, centres, private, shares, count, random)
@@ -138,9 +142,15 @@ class Published:
         tables: dict[str, Callable[[], Floats]] = {
             BASIC: lambda: basic(registers, count, sketch.phantoms),
             TWO_PARTY: lambda: two_party(registers, count, sketch.phantoms),
+            PROPORTIONAL: lambda: two_party(registers, count, sketch.phantoms, proportional=True),
             PRIVATE_TABLE: lambda: two_party(registers, count, sketch.phantoms),
             INDEPENDENT: lambda: _HISTOGRAMS.simulated(
-                facts, split.ids, cells, Schedule(releases=_histograms(facts, shares), rounds=3), random, count
+                facts,
+                split.ids,
+                cells,
+                Schedule(releases=_histograms(facts, shares), rounds=3),
+                random,
+                count,
             ),
             PRIVATE_CENTRES: lambda: exact,
         }
@@ -168,9 +178,7 @@ class Answers:
         shares = self._shares(facts)
         centres = _local_centres(split, facts, local_releases(facts, shares.local), repeat, random)
         cells = split.cells(centres)
-        schedule = Schedule(releases=_answers(facts, shares), rounds=3)
-        table = _ANSWERS.simulated(facts, split.ids, cells, schedule, random, None)
-        return {LOCAL_ANSWERS: final(split, centres, cells, table)}
+        return {LOCAL_ANSWERS: final(split, centres, cells, _answered(facts, cells, shares, random))}
 
     def _shares(self, facts: Facts) -> Shares:
         return Shares.of(self.epsilon, facts.users, len(facts.parties), count=0.0)
@@ -226,6 +234,18 @@ def _local_centres(
         private_centres(part, facts.local_clusters, own, repeat, random)
         for part, own in zip(split.parts, releases, strict=True)
     ]
+
+
+def _answered(facts: Facts, cells: Sequence[Integers], shares: Shares, random: Random) -> Floats:
+    """Estimate tables of pairs from everybody's answers, and one for all as for sketches (Algorithm 6)."""
+    oracle = oracle_in(Schedule(releases=_answers(facts, shares), rounds=3), facts)
+    told = []
+    for own in cells:
+        asked = oracle.asked((own + 0.5) / oracle.buckets, random)
+        answers = oracle.mechanism.noisy(asked.bounded, random)
+        told.append(memberships(oracle, answers, asked.beside.get("seeds")))
+    pairs = {(one, other): told[one].T @ told[other] for one, other in facts.pairs}
+    return fitted_additively(pairs, facts.grid, facts.users)
 
 
 def _sketch_release(facts: Facts, shares: Shares) -> Release:

@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from cofactor.papers.thesis22_cluster_data import LETTER
 
 BASIC, TWO_PARTY = "DPFMPS-BasicEst", "DPFMPS-2PEst"
+PROPORTIONAL = "DPFMPS-2PEst, proportional"
+"""The published sketch with our fitting: the thesis' additive steps leave the possible tables."""
 INDEPENDENT, LOCAL_ANSWERS = "IND-LAP", "LDP-AGG-2PEst"
 CENTRAL, CENTRAL_PRIVATE = "central k-means", "central DPLSF"
 NO_PRIVACY = "VFL non-private"
 PRIVATE_TABLE, PRIVATE_CENTRES = "k-means + DPFMPS-2PEst", "DPLSF + exact table"
 """One part in private, as in figure 5.7."""
 REPAIRED, SECURE = "ours: Sketches", "ours: SecureTable"
-PUBLISHED = (BASIC, TWO_PARTY, INDEPENDENT, LOCAL_ANSWERS)
-"""The thesis' private methods for several parties."""
-OURS = (REPAIRED, SECURE)
 
 LOSS, V_MEASURE, TABLE_ERROR = "loss ratio", "V-measure", "relative error"
 

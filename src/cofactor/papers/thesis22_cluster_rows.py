@@ -73,7 +73,9 @@ def rows_of(
             done += 1
             progress(Progress("clusterings", done, steps, f"{place.panel}, {place.column}"))
     costs = [_costs(place, splits[place.widths]) for place in places]
-    return [_row(places[number], line, costs[number][line], values) for (number, line), values in found.items()]
+    return [
+        _row(places[number], line, costs[number][line], values) for (number, line), values in found.items()
+    ]
 
 
 def _costs(place: Place, split: Split) -> dict[str, Cost]:

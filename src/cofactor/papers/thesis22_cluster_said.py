@@ -40,7 +40,9 @@ class Said(NamedTuple):
     def found(self, rows: Sequence[Row]) -> list[str]:
         """Say whether we find it; nothing, where it was not measured."""
         own = [panel for panel in panels(rows) if self.about(panel.name)]
-        return pooled(self.name, self.claim.says, [self._points(panel) for panel in own], most=self.claim.most)
+        return pooled(
+            self.name, self.claim.says, [self._points(panel) for panel in own], most=self.claim.most
+        )
 
     def _points(self, panel: Panel) -> list[Point]:
         points = self.claim.points(panel)
@@ -234,8 +236,8 @@ BARELY_FALLS = f"errors of IND-LAP barely fall as epsilon grows (here: by {ALIKE
 FIGURE_7 = (
     Said(
         Claim(
-            says="with two parties the loss is closer to that of all in private if centres are private than if "
-            "the table is: private centres cost more",
+            says="with two parties private centres cost more than a private table: with them alone, the loss "
+            "is closer to that of all in private",
             lines=(PRIVATE_TABLE,),
             than=(PRIVATE_CENTRES,),
         ),
@@ -244,12 +246,14 @@ FIGURE_7 = (
     ),
 )
 SIMILAR_EFFECT = (
-    f"with four parties either part has a similar effect on the loss (here: they differ by {ALIKE:.0%} at most)"
+    "with four parties private centres and a private table have a similar effect on the loss "
+    f"(here: they differ by {ALIKE:.0%} at most)"
 )
 TABLE_COSTS_MORE = "a private table costs more with more parties"
 
 LARGER_HELPS = "where epsilon is large, more local clusters than clusters can lower the loss"
 FEWER_HELP = "with four parties fewer local clusters than clusters are better than more"
 AUTOMATIC_IS_GOOD = (
-    f"the number of local clusters that the rule chooses is close to the best (here: at most {ALIKE:.0%} above)"
+    "the number of local clusters that the rule chooses is close to the best "
+    f"(here: at most {ALIKE:.0%} above)"
 )

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from cofactor.cluster.estimates import harmonic
-from cofactor.cluster.fitting import as_counts, fitted_additively
+from cofactor.cluster.fitting import as_counts, fitted, fitted_additively
 from cofactor.cluster.method import Floats, Integers
 from cofactor.cluster.sketching import LARGEST_HASH
 from cofactor.privacy.bounding import registers as bounded_registers
@@ -83,13 +83,20 @@ def basic(registers: Sequence[Integers], users: float, phantoms: int) -> Floats:
     return as_counts(_inside(registers, users, phantoms), users)
 
 
-def two_party(registers: Sequence[Integers], users: float, phantoms: int) -> Floats:
-    """Estimate a table by Algorithm 6: those of all pairs of parties, and one for all that goes with them."""
+def two_party(
+    registers: Sequence[Integers], users: float, phantoms: int, *, proportional: bool = False
+) -> Floats:
+    """Estimate a table by Algorithm 6: those of all pairs of parties, and one for all that goes with them.
+
+    Its additive steps leave the possible tables; proportional ones do not.
+    """
     grid = tuple(own.shape[1] for own in registers)
     pairs = {
         (one, other): basic([registers[one], registers[other]], users, phantoms)
         for one, other in combinations(range(len(grid)), 2)
     }
+    if proportional:
+        return fitted(pairs, grid, users)
     sizes = [harmonic(own, phantoms) for own in registers]
     return fitted_additively(pairs, grid, users, sizes=sizes)
 

@@ -36,7 +36,7 @@ def chosen(*, users: int, parties: int, epsilon: float, rho: float, clusters: in
     """Return the least number whose average cell drowns in the noise, or more, if clusters need more."""
     shares = Shares.of(epsilon, users, parties)
     drowned = next(local for local in range(1, _MOST) if _drowns(local, users, shares, rho))
-    return max(drowned, math.ceil(clusters ** (1 / parties)))
+    return max(drowned, math.ceil(math.pow(clusters, 1 / parties)))
 
 
 def _drowns(local: int, users: int, shares: Shares, rho: float) -> bool:

@@ -57,6 +57,8 @@ class Guarantee:
     """What the Renyi accountant proves, for comparison; None if nothing."""
     secure_noise: bool | None = None
     """Whether nobody can foresee or repeat the noise; None where there was none."""
+    about: str | None = None
+    """What is known of a user: "columns". Ratings, if None."""
     whom: str | None = None
     """Of whom it speaks, if not of all: "a user of weight 0.3"."""
     personal: PersonalPromise | None = None
@@ -104,12 +106,13 @@ class Guarantee:
         shared_units: bool = True,
         units: int | None = None,
         per: Period | None = None,
+        about: str | None = None,
     ) -> "Guarantee":
         """Reckon what releases cost and collect what that rests on.
 
         `shared_units` is False if no user (or rating, if that is the unit) is at two parties: then it only
         loses what one of them releases. `units` is how many users (or ratings) there are, if that may be
-        known.
+        known; `about` is what is known of them, if not ratings.
         """
         from cofactor.privacy import accountant  # it takes a second to load
 
@@ -141,6 +144,7 @@ class Guarantee:
             accountant=f"{total.method}, dp-accounting {version('dp-accounting')}",
             renyi=finite(total.renyi),
             secure_noise=all(event.secure for event in released) if released else None,
+            about=about,
         )
 
     @property
@@ -236,7 +240,8 @@ class Guarantee:
         derived = {"holds": self.holds, "odds": self.odds, "statement": str(self)}
         told = None if self.personal is None else as_table(self.personal)
         table = derived | asdict(replace(self, personal=None, weights=None)) | {"personal": told}
-        return {name: value for name, value in table.items() if name != "weights"}
+        left_out = {"weights", *(["about"] if self.about is None else [])}
+        return {name: value for name, value in table.items() if name not in left_out}
 
     @classmethod
     def from_json(cls, table: Mapping[str, Any]) -> "Guarantee":

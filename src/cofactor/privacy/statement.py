@@ -20,6 +20,7 @@ _POSSIBILITIES = {
     ("rating", "replace"): "a rating is what it is, or that it is any other one",
     ("rating", "value"): "a rating has the value it has, or any other (who rated what is public)",
 }
+_NOTHING_KNOWN = "a user's {about} are in the data, or that nothing is known of the user (how many users there are is public)"
 
 _NAMED = 12
 """Of more parties than this only their number is told."""
@@ -115,6 +116,8 @@ def _meaning(guarantee: "Guarantee") -> str:
     assert guarantee.unit is not None
     assert guarantee.adjacency is not None
     possibilities = _POSSIBILITIES[guarantee.unit, guarantee.adjacency]
+    if guarantee.about is not None and guarantee.adjacency == "empty":
+        possibilities = _NOTHING_KNOWN.format(about=guarantee.about)
     return (
         f"This means: somebody who thinks it equally likely that {possibilities}, and who then sees all of "
         f"it, will guess right at most {percent(guarantee.odds)} of the time, whatever else they know; 50% "
@@ -125,7 +128,8 @@ def _meaning(guarantee: "Guarantee") -> str:
 def _other_ratings(guarantee: "Guarantee") -> str:
     if guarantee.replaced_odds is None:
         return ""
-    what = "sets of ratings of one user" if guarantee.unit == "user" else "values or items of one rating"
+    own = f"sets of {guarantee.about or 'ratings'} of one user"
+    what = own if guarantee.unit == "user" else "values or items of one rating"
     return f" Between any two {what} they guess right at most {percent(guarantee.replaced_odds)} of the time."
 
 

@@ -1,0 +1,134 @@
+"""How a sketch is sized, from public numbers: where registers are clipped, how many phantoms, how many clusters.
+
+More phantoms are more private on any data: who has registers can make more up, and clip again. Fewer are more
+accurate. Where registers are clipped matters little to either, within a step or two.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+from dp_accounting.rdp import rdp_privacy_accountant as rdp
+
+from cofactor.cluster.estimates import deviation
+from cofactor.errors import Refused
+from cofactor.privacy.accountant import spent
+from cofactor.privacy.bounding import MEMBER
+from cofactor.privacy.events import Event
+from cofactor.privacy.pairs import partition_sketch
+from cofactor.privacy.sketches import PartitionSketch
+
+SPREAD = 1.04
+"""rho: the relative deviation of a harmonic mean, times the root of the rows. The thesis has 0.649."""
+
+_WINDOW = 8
+"""How far apart the ends of the clip are. From 6 to 10, tables are equally good to within a tenth."""
+_LOWEST, _HIGHEST = 2, 24
+"""Between which the lower end lies: in sight of clusters of a few users, and of many millions."""
+_MOST_PHANTOMS = 2**30
+_MOST_LOCAL_CLUSTERS = 64
+_ORDERS = (1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
+
+
+@lru_cache(maxsize=64)
+def chosen(
+    *, rows: int, pairs: int, users: int, local_clusters: int, epsilon: float, delta: float
+) -> PartitionSketch:
+    """Return the sketch of two parties, of all such, that tells the size of an average combination best.
+
+    One for each of so many pairs of parties keeps, all together, (epsilon, delta) exactly.
+    """
+    candidates = [
+        _with_phantoms(
+            PartitionSketch(rows=rows, phantoms=1, low=low, high=low + _WINDOW), pairs, epsilon, delta
+        )
+        for low in range(_LOWEST, _HIGHEST + 1)
+    ]
+    possible = [sketch for sketch in candidates if sketch is not None]
+    if not possible:
+        raise Refused(
+            f"no number of phantoms keeps epsilon {epsilon:g} and delta {delta:g} with sketches of {rows:,} "
+            f"rows for {pairs} pairs of parties. Give a larger budget, or use SecureTable()."
+        )
+    best = min(possible, key=lambda sketch: deviation(sketch, users, local_clusters))
+
+    def affordable(phantoms: int) -> bool:
+        return cost(replace(best, phantoms=phantoms), pairs, delta) <= epsilon
+
+    # What the Renyi bound found is enough.
+    return replace(best, phantoms=_fewest(affordable, best.phantoms))
+
+
+def cost(sketch: PartitionSketch, pairs: int, delta: float) -> float:
+    """Return the epsilon that sketches of so many pairs of parties cost together, by the exact law."""
+    event = Event(
+        what="sketches", by="all", to="coordinator", mechanism=sketch, bound=MEMBER, count=pairs, joint=True
+    )
+    return spent([event], delta, unit="user", adjacency="empty").epsilon
+
+
+def usual_local_clusters(
+    *, users: int, clusters: int, parties: int, epsilon: float, delta: float, rows: int
+) -> int:
+    """Return how many local clusters a party should find (thesis, section 5.4.2), for the estimates used here.
+
+    As many as it takes for an average combination to be no larger than two deviations of its estimate, and
+    not fewer than make `clusters` combinations. `epsilon` and `delta` are those of all sketches together.
+    """
+    pairs = parties * (parties - 1) // 2
+    sketch = chosen(
+        rows=rows, pairs=pairs, users=users, local_clusters=clusters, epsilon=epsilon, delta=delta
+    )
+    return _auto(users, clusters, parties, lambda many: deviation(sketch, users, many))
+
+
+def published_local_clusters(
+    *,
+    users: int,
+    clusters: int,
+    parties: int,
+    epsilon: float,
+    delta: float,
+    rows: int,
+    spread: float = SPREAD,
+) -> int:
+    """Return the same for unions by harmonic means, by Theorem 5.3.3 with s = 2.
+
+    `epsilon` and `delta` are those of one party's sketch, epsilon_2 and delta_2.
+    """
+
+    def noise(many: int) -> float:
+        seen = spread * (users - users / many**2) / math.sqrt(rows)
+        return seen + 8 * spread * (many - 1) * math.sqrt(math.log(1 / delta)) / epsilon
+
+    return _auto(users, clusters, parties, noise)
+
+
+def _auto(users: int, clusters: int, parties: int, noise: Callable[[int], float]) -> int:
+    """Return max(k_0, k^(1/S)), k_0 the smallest with 2 sigma >= n / k_0^2."""
+    overwhelmed = (many for many in range(1, _MOST_LOCAL_CLUSTERS) if 2 * noise(many) >= users / many**2)
+    least = next(many for many in range(1, clusters + 1) if many**parties >= clusters)
+    return max(next(overwhelmed, _MOST_LOCAL_CLUSTERS), least)
+
+
+def _with_phantoms(
+    sketch: PartitionSketch, pairs: int, epsilon: float, delta: float
+) -> PartitionSketch | None:
+    """Return it with phantoms for which a Renyi bound, quick and a little high, keeps epsilon; None if none do."""
+
+    def affordable(phantoms: int) -> bool:
+        curve = partition_sketch(sketch.parties, phantoms, sketch.low, sketch.high).renyi(_ORDERS)
+        return bool(rdp.compute_epsilon(_ORDERS, curve * sketch.rows * pairs, delta)[0] <= epsilon)
+
+    most = min(_MOST_PHANTOMS, 2 ** (sketch.high + 6))
+    return replace(sketch, phantoms=_fewest(affordable, most)) if affordable(most) else None
+
+
+def _fewest(enough: Callable[[int], bool], most: int) -> int:
+    """Return the least number that is enough; `most` is."""
+    low, high = 0, most
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2 if low > high // 8 else max(high // 4, low + 1)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

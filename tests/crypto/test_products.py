@@ -139,7 +139,7 @@ def test_a_share_is_right_where_masks_are_as_large_as_they_get(
 def test_a_carry_makes_one_count_too_large_and_no_other(
     offering: Offering, offer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn = iter([(1 << SLOT_BITS) - 1, 12345, 0, 6789])
+    drawn = iter([(1 << SLOT_BITS) - 1, 12345, 11, 13])  # two masks, and what hides them
     monkeypatch.setattr(products, "randbelow", lambda below: next(drawn))  # noqa: ARG005
     everybody = np.array([0, -1, -1, -1, -1, -1])
     answer, share = answered(offer, LAYOUT, everybody)

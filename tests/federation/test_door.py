@@ -479,3 +479,28 @@ def test_nothing_leaves_beyond_the_schedule() -> None:
     with pytest.raises(Refused, match="0 were planned"):
         way.made(event("more, round 3"), lambda: np.zeros(3))
     assert len(ledger.entries) == 2
+
+
+def test_a_joint_release_is_charged_as_such() -> None:
+    ledger = begun(replace(BUDGET, epsilon=8.0))
+    way = door(ledger, layers=LAYERS)
+    way.release(NOISE, bounded(), what="alone")
+    way.release(NOISE, bounded(), what="sketches", joint=True)
+    shared(way, joint=True)
+    assert [entry.event.joint for entry in ledger.entries if entry.event] == [False, True, True]
+
+
+def test_what_is_made_of_noisy_numbers_counts_as_noisy() -> None:
+    way = door(begun())
+    with pytest.raises(RunError, match="nothing noisy was made in round 1"):
+        way.derived(np.zeros(2))
+    noisy = way.release(NOISE, bounded(), what="sums")
+    assert way.passed(way.derived(noisy / 2)).protection == "noise"
+    way.begin(2)
+    with pytest.raises(RunError, match="nothing noisy was made in round 2"):
+        way.derived(noisy)
+
+
+def test_what_is_sealed_for_another_party_is_called_so() -> None:
+    way = door(begun())
+    assert way.passed(way.sealed(np.zeros(8, np.uint8))).protection == "sealed for other parties"

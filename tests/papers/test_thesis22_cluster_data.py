@@ -52,7 +52,9 @@ def test_the_mixture_has_the_size_of_the_thesis_and_centres_of_its_own_in_every_
     assert np.abs(first.values).max() <= 1
     assert first.labels is not None
     assert second.labels is not None
-    means = [np.array([one.values[one.labels == k].mean(axis=0) for k in range(5)]) for one in (first, second)]
+    means = [
+        np.array([one.values[one.labels == k].mean(axis=0) for k in range(5)]) for one in (first, second)
+    ]
     assert np.abs(means[0] - means[1]).max() > 0.2
     assert np.array_equal(first.values, crowd.drawn(1).values)
 

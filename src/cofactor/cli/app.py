@@ -6,6 +6,7 @@ import typer
 
 from cofactor.cli import (
     budget,
+    cluster,
     compare,
     data,
     demo,
@@ -13,6 +14,7 @@ from cofactor.cli import (
     plan,
     recommend,
     reproduce,
+    segments,
     show,
     survey,
     train,
@@ -50,6 +52,8 @@ app.command()(demo.demo)
 app.command()(plan.plan)
 app.command()(train.train)
 app.command()(survey.survey)
+app.command()(cluster.cluster)
+app.command()(segments.segments)
 app.command()(show.show)
 app.command()(compare.compare)
 app.command()(verify.verify)

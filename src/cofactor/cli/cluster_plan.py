@@ -58,15 +58,15 @@ def print_plan(plan: "Plan", *, as_json: bool) -> None:
     from cofactor.privacy.plan import plan as examined
 
     facts, found = plan.facts, examined(plan.whole, plan.budget, keep_noise=True)
+    cells = facts.local_clusters ** len(facts.parties)
     if as_json:
         public = {"users": facts.users, "clusters": facts.clusters, "local_clusters": facts.local_clusters}
         print_json({**public, "widths": list(facts.widths), **found.as_json()})
         return
     print_line(
         f"{facts.clusters} clusters of {facts.users:,} users: each of {len(facts.parties)} parties finds "
-        f"{facts.local_clusters} local clusters in its columns, and "
-        f"{type(plan.method).__name__} counts who is in which of {facts.local_clusters ** len(facts.parties):,} "
-        "combinations."
+        f"{facts.local_clusters} local clusters in its columns, and {type(plan.method).__name__} counts who "
+        f"is in which of {cells:,} combinations."
     )
     print_line(str(found), "" if found.holds else RED)
 

@@ -50,6 +50,21 @@ class Told:
     own_budget: bool = False
     """Whether a budget was named that some ledger, which has its own, knows nothing of."""
 
+    def svg(self) -> str:
+        """Draw the clusters."""
+        from cofactor.cluster.picture import drawn
+
+        found = self.clustering
+        promised = f"{found.clusters} clusters of {found.facts.users:,} users"
+        return drawn(
+            found.centres,
+            found.sizes,
+            parties=found.facts.parties,
+            columns=found.facts.columns,
+            ranges=[each for own in found.ranges for each in own],
+            title=f"{promised}, epsilon {(found.together.budget or {}).get('epsilon', 0):g}",
+        )
+
     def ledgers(self) -> dict[str, dict[str, Any]]:
         """Return what the parties' ledgers say by now."""
         from cofactor.federation.party import ledger_path
@@ -108,8 +123,8 @@ def _print_made(told: Told) -> None:
     print_line(
         f"{found.clusters} clusters of {found.facts.users:,} users whom {parties} have in common, by "
         f"{len(found.columns)} columns. Each found {found.facts.local_clusters} local clusters ({local}), "
-        f"and {method} counted who is in which: epsilon {budget.get('epsilon', 0):g}, {found.together.rounds} "
-        f"rounds, {readable(found.together.traffic)}, {found.seconds:.1f} s."
+        f"and {method} counted who is in which: epsilon {budget.get('epsilon', 0):g}, "
+        f"{found.together.rounds} rounds, {readable(found.together.traffic)}, {found.seconds:.1f} s."
     )
     common = found.together.alignment
     if common is not None and any(common.left_out.values()):

@@ -15,8 +15,13 @@ from cofactor.cli import options
 from cofactor.cli.text import print_json, print_table
 
 PACKAGES = ("numpy", "numba", "scipy", "dp-accounting", "cryptography", "polars", "typer", "rich")
-EXTRAS = ("gmpy2", "tenseal")
-"""Packages that only encrypted sums need."""
+EXTRAS = {
+    "gmpy2": ("gmpy2", "for encrypted sums, and clustering", "he"),
+    "tenseal": ("tenseal", "for encrypted sums", "he"),
+    "scikit-learn": ("sklearn", "for clustering", "cluster"),
+    "openmined.psi": ("private_set_intersection", "to find users in common", "psi"),
+}
+"""By package that only some commands need: what it is imported as, for what, and in which extra it is."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ def _package(name: str) -> Check:
 
 def _extra(name: str) -> Check:
     """Load a package: one that is there but broken would fail in the middle of a training."""
+    module, use, extra = EXTRAS[name]
     try:
         found = version(name)
     except PackageNotFoundError:
@@ -62,10 +68,10 @@ def _extra(name: str) -> Check:
             name,
             True,
             "not installed",
-            f"for encrypted sums: pip install {name} (or, in a clone, pip install '.[he]')",
+            f"{use}: pip install {name} (or, in a clone, pip install '.[{extra}]')",
         )
     try:
-        import_module(name)
+        import_module(module)
     except Exception:  # a broken package may raise anything
         return Check(name, False, f"{found}, cannot be loaded", f"pip install --force-reinstall {name}")
     return Check(name, True, found)

@@ -37,7 +37,7 @@ def segments(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is already there.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Write to which cluster each of a party's users belongs, by the party's own columns. It costs nothing."""
+    """Write to which cluster each of a party's users belongs, by the party's own columns: at no cost."""
     from cofactor.cluster.result import Clustering
     from cofactor.cluster.segments import segments_table
 
@@ -56,8 +56,8 @@ def segments(
     print_table(("", "users"), list(counts.items()), title=f"users of {records.name} (LOCAL)")
     print_line(f"Written to {target}.")
     print_line(
-        f"A user's segment follows from her own columns: {target.name} is as private as {file.name}. Keep it; "
-        "it may go into training, which charges for it: --user-attributes.",
+        f"A user's segment follows from her own columns: {target.name} is as private as {file.name}. Keep "
+        f"it. Training may use it, and charges for it: cofactor train ... --user-attributes {target}",
         YELLOW,
     )
 
@@ -71,7 +71,8 @@ def _records(
     name, known = party or named_after(file), found.facts.parties
     if name not in known:
         raise ConfigError(
-            f"{run} knows no party {name!r}. Say which of {', '.join(known)} {file} belongs to: --party {known[0]}."
+            f"{run} knows no party {name!r}. Say which of {', '.join(known)} {file} belongs to: --party "
+            f"{known[0]}."
         )
     place = known.index(name)
     columns = found.facts.columns[place]

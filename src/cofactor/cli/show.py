@@ -18,7 +18,7 @@ from cofactor.cli.text import print_json, print_line, print_table
 
 
 def show(run: options.RunFolder, json: options.Json = False) -> None:
-    """Show what a run or a survey is, who took part, how it was made and how well it does."""
+    """Show what a run, a survey or a clustering is, who took part, how it was made and how well it does."""
     from cofactor.federation.folder import read_facts
 
     facts = read_facts(run)
@@ -27,6 +27,9 @@ def show(run: options.RunFolder, json: options.Json = False) -> None:
         return
     if "survey" in facts:
         _show_survey(run)
+        return
+    if "clustering" in facts:
+        _show_clustering(run)
         return
     together = facts.get("together")
     print_line(f"{run}: trained {facts['created']} in {facts['seconds']:.1f} s, seed {facts['seed']}")
@@ -47,6 +50,15 @@ def _show_survey(run: Path) -> None:
     survey = Survey.load(run)
     print_line(f"{run}: asked {survey.created} in {survey.seconds:.1f} s")
     print_survey(Told(survey=survey, folder=run))
+
+
+def _show_clustering(run: Path) -> None:
+    from cofactor.cli import cluster_text
+    from cofactor.cluster.result import Clustering
+
+    found = Clustering.load(run)
+    print_line(f"{run}: clustered {found.created} in {found.seconds:.1f} s, seed {found.seed}")
+    cluster_text.print_clustering(cluster_text.Told(clustering=found, folder=run))
 
 
 def _parties(together: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:

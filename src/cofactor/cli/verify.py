@@ -1,8 +1,9 @@
 """`cofactor verify`: does a run folder bear out what it promises?"""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +30,8 @@ def verify(
     verdict, facts = examine(run, ledgers=[_ledger_of(path) for path in ledger or ()]), read_facts(run)
     if "survey" in facts:
         verdict = replace(verdict, checks=(*verdict.checks, _survey(run)))
+    if "clustering" in facts:
+        verdict = replace(verdict, checks=(*verdict.checks, _clustering(run, facts["clustering"])))
     guarantee = facts["guarantee"]
     if json:
         checks = [asdict(check) for check in verdict.checks]
@@ -51,6 +54,27 @@ def _survey(run: Path) -> "Check":
     except CofactorError as error:
         return Check("survey", False, str(error))
     return Check("survey", True, f"What it says follows from the answers of {found.answered:,} people.")
+
+
+def _clustering(run: Path, told: Mapping[str, Any]) -> "Check":
+    """Check that what a folder says of its clusters follows from what parties released."""
+    import numpy as np
+
+    from cofactor.cluster.joining import sizes_of
+    from cofactor.cluster.result import Clustering
+    from cofactor.federation.verify import Check
+
+    try:
+        found = Clustering.load(run)
+    except CofactorError as error:
+        return Check("clusters", False, str(error))
+    anew = sizes_of(found.local_centres, found.table, found.scaled)
+    centres = np.array(told["centres"])
+    if not np.allclose(anew, found.sizes) or centres.shape != found.centres.shape:
+        return Check("clusters", False, "Their sizes do not follow from the counts that were released.")
+    if not np.allclose(centres, found.centres):
+        return Check("clusters", False, "Their centres in run.json are not those that were found.")
+    return Check("clusters", True, f"{found.clusters} clusters follow from what was released.")
 
 
 def _conclude(holds: bool, *, promised: bool) -> None:

@@ -79,8 +79,9 @@ def ties(first: Integers, second: Integers, sketch: PartitionSketch) -> Floats:
         chances = law.two(ones - common, others - common, common).at
         return np.asarray(seen - np.trace(chances, axis1=-2, axis2=-1))
 
-    # Fewer than none can be the best guess of none; the phantoms leave room for it.
-    return _root(too_few, np.full(seen.shape, -0.9 * sketch.phantoms), np.minimum(ones, others))
+    # So that none is not overestimated, fewer than none may be found, as long as there are such laws.
+    room = min(sketch.phantoms, 2**sketch.low) / 2
+    return _root(too_few, np.full(seen.shape, -room), np.minimum(ones, others))
 
 
 def likelihood(first: Integers, second: Integers, sketch: PartitionSketch, total: float) -> Floats:

@@ -24,7 +24,7 @@ _LETTER = 6.6
 _LONGEST = 30
 """Names of more letters than this are cut short; pointing at one shows all of it."""
 _TOP, _EDGE, _GAP = 78, 24, 12
-_NARROWEST = 620
+_NARROWEST = 660
 _FAINT = 0.1
 """The deepest colour stands for at least this part of a range: where clusters hardly differ, it shows."""
 _BLUE, _ORANGE = COLOURS[:2]

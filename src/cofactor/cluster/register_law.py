@@ -35,6 +35,7 @@ class RegisterLaw:
         # Nothing lies under the lowest value: its factor is 0, whatever the power.
         self._log_under = np.append(0.0, self._log[:-1])
         self._above_low = (self.values > sketch.low).astype(np.float64)
+        self._rising = (self.values[:, None] < self.values).astype(np.float64)
 
     def one(self, elements: Floats) -> tuple[Floats, Floats]:
         """Return P(register = z) for so many elements, and its slope in their number."""
@@ -50,10 +51,7 @@ class RegisterLaw:
         own, other, common = np.broadcast_arrays(own, other, common)
         (first, first_slope), (second, second_slope) = self.one(own + common), self.one(other + common)
         (mine, mine_slope), (theirs, theirs_slope) = self.one(own), self.one(other)
-        rising, falling = (
-            np.triu(np.ones((len(self.values),) * 2), 1),
-            np.tril(np.ones((len(self.values),) * 2), -1),
-        )
+        rising, falling = self._rising, self._rising.T
         up = _outer(first_slope, theirs) * rising
         down = _outer(mine, second_slope) * falling
         slopes = Slopes(

@@ -1,4 +1,4 @@
-"""How a sketch is sized, from public numbers: where registers are clipped, how many phantoms, how many clusters.
+"""How a sketch is sized, from public numbers: where registers are clipped, and how many phantoms there are.
 
 More phantoms are more private on any data: who has registers can make more up, and clip again. Fewer are more
 accurate. Where registers are clipped matters little to either, within a step or two.
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from dp_accounting.rdp import rdp_privacy_accountant as rdp
+from dp_accounting import rdp
 
 from cofactor.cluster.estimates import deviation
 from cofactor.errors import Refused
@@ -71,16 +71,18 @@ def cost(sketch: PartitionSketch, pairs: int, delta: float) -> float:
 def usual_local_clusters(
     *, users: int, clusters: int, parties: int, epsilon: float, delta: float, rows: int
 ) -> int:
-    """Return how many local clusters a party should find (thesis, section 5.4.2), for the estimates used here.
+    """Return how many local clusters a party should find, by the rule of the thesis for estimates used here.
 
-    As many as it takes for an average combination to be no larger than two deviations of its estimate, and
-    not fewer than make `clusters` combinations. `epsilon` and `delta` are those of all sketches together.
+    As many as clusters are wanted, but no more than it takes for an average combination to be as small as two
+    deviations of its estimate, and enough to make `clusters` combinations. `epsilon` and `delta` are those of
+    all sketches together.
     """
     pairs = parties * (parties - 1) // 2
     sketch = chosen(
         rows=rows, pairs=pairs, users=users, local_clusters=clusters, epsilon=epsilon, delta=delta
     )
-    return _auto(users, clusters, parties, lambda many: deviation(sketch, users, many))
+    overwhelmed = _overwhelmed(users, lambda many: deviation(sketch, users, many))
+    return max(min(overwhelmed, clusters), _least(clusters, parties))
 
 
 def published_local_clusters(
@@ -93,42 +95,46 @@ def published_local_clusters(
     rows: int,
     spread: float = SPREAD,
 ) -> int:
-    """Return the same for unions by harmonic means, by Theorem 5.3.3 with s = 2.
+    """Return the same as published (section 5.4.2), for unions by harmonic means: max(k_0, k^(1/S)).
 
-    `epsilon` and `delta` are those of one party's sketch, epsilon_2 and delta_2.
+    By Theorem 5.3.3 with s = 2. `epsilon` and `delta` are those of one party's sketch, epsilon_2 and delta_2.
     """
 
     def noise(many: int) -> float:
         seen = spread * (users - users / many**2) / math.sqrt(rows)
         return seen + 8 * spread * (many - 1) * math.sqrt(math.log(1 / delta)) / epsilon
 
-    return _auto(users, clusters, parties, noise)
+    return max(_overwhelmed(users, noise), _least(clusters, parties))
 
 
-def _auto(users: int, clusters: int, parties: int, noise: Callable[[int], float]) -> int:
-    """Return max(k_0, k^(1/S)), k_0 the smallest with 2 sigma >= n / k_0^2."""
-    overwhelmed = (many for many in range(1, _MOST_LOCAL_CLUSTERS) if 2 * noise(many) >= users / many**2)
-    least = next(many for many in range(1, clusters + 1) if many**parties >= clusters)
-    return max(next(overwhelmed, _MOST_LOCAL_CLUSTERS), least)
+def _overwhelmed(users: int, noise: Callable[[int], float]) -> int:
+    """Return k_0, the smallest number of local clusters with 2 sigma >= n / k_0^2."""
+    found = (many for many in range(1, _MOST_LOCAL_CLUSTERS) if 2 * noise(many) >= users / many**2)
+    return next(found, _MOST_LOCAL_CLUSTERS)
+
+
+def _least(clusters: int, parties: int) -> int:
+    """Return k^(1/S), rounded up: with fewer there are not as many combinations as clusters."""
+    return next(many for many in range(1, clusters + 1) if many**parties >= clusters)
 
 
 def _with_phantoms(
     sketch: PartitionSketch, pairs: int, epsilon: float, delta: float
 ) -> PartitionSketch | None:
-    """Return it with phantoms for which a Renyi bound, quick and a little high, keeps epsilon; None if none do."""
+    """Return it with phantoms that keep epsilon by a Renyi bound, quick and a little high; None if none do."""
 
     def affordable(phantoms: int) -> bool:
         curve = partition_sketch(sketch.parties, phantoms, sketch.low, sketch.high).renyi(_ORDERS)
         return bool(rdp.compute_epsilon(_ORDERS, curve * sketch.rows * pairs, delta)[0] <= epsilon)
 
     most = min(_MOST_PHANTOMS, 2 ** (sketch.high + 6))
-    return replace(sketch, phantoms=_fewest(affordable, most)) if affordable(most) else None
+    return replace(sketch, phantoms=_fewest(affordable, most, 50)) if affordable(most) else None
 
 
-def _fewest(enough: Callable[[int], bool], most: int) -> int:
-    """Return the least number that is enough; `most` is."""
+def _fewest(enough: Callable[[int], bool], most: int, parts: int = 1000) -> int:
+    """Return the least number that is enough, or one larger by at most so small a part; `most` is enough."""
     low, high = 0, most
-    while high - low > max(1, high // 1000):
-        middle = (low + high) // 2 if low > high // 8 else max(high // 4, low + 1)
+    while high - low > max(1, high // parts):
+        middle = max(math.isqrt(low * high), low + 1)
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high

@@ -20,7 +20,10 @@ _POSSIBILITIES = {
     ("rating", "replace"): "a rating is what it is, or that it is any other one",
     ("rating", "value"): "a rating has the value it has, or any other (who rated what is public)",
 }
-_NOTHING_KNOWN = "a user's {about} are in the data, or that nothing is known of the user (how many users there are is public)"
+_NOTHING_KNOWN = (
+    "a user's {about} are in the data, or that nothing is known of the user (how many users there are is "
+    "public)"
+)
 
 _NAMED = 12
 """Of more parties than this only their number is told."""

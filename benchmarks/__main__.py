@@ -21,6 +21,7 @@ ALL = (
     "items",
     "encryption",
     "survey",
+    "psi",
 )
 RESULTS = FOLDER / "results.json"
 

@@ -1,8 +1,8 @@
 """Who is common to 100,000 and 100,000 ids, beside the library that does the arithmetic, called by itself.
 
-The library sends a filter (GCS, false matches with probability 1e-9) where we send whole points, and tells the
-server nothing; ours tells it who is common, and its messages carry codes. Ids are text, half of them common. A
-plain intersection of sets, which shows all ids, is the floor.
+The library sends a filter (GCS, false matches with probability 1e-9) where we send whole points, and tells
+the server nothing; ours tells it who is common, and its messages carry codes. Ids are text, half of them
+common. A plain intersection of sets, which shows all ids, is the floor.
 """
 
 import time

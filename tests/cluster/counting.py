@@ -1,5 +1,6 @@
 """Parties that know who is in which of their clusters, and count memberships: round 1 is left out."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,8 @@ from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import Random, SecureRandom
 from tests.cluster.making import facts
 
-PLENTY = Budget(epsilon=1000.0, delta=1e-6, unit="user")
+with warnings.catch_warnings(action="ignore"):
+    PLENTY = Budget(epsilon=1000.0, delta=1e-6, unit="user")
 NO_NOISE = 400.0
 """So large an epsilon that noise is 0, but once in e^60 times."""
 

@@ -19,7 +19,9 @@ def mixture(
     # Corners of the cube, in an order that tells all of them apart in every column or two.
     corners = np.array([[(place >> (column % 3)) & 1 for column in range(columns)] for place in range(8)])
     centres = (1.2 * corners - 0.6)[chance.permutation(8)[:clusters]]
-    points = centres[chance.integers(clusters, size=users)] + spread * chance.standard_normal((users, columns))
+    points = centres[chance.integers(clusters, size=users)] + spread * chance.standard_normal(
+        (users, columns)
+    )
     return np.clip(points, -1, 1), centres
 
 
@@ -35,9 +37,7 @@ def parties(points: Floats, widths: Sequence[int] = (2, 2)) -> list[Records]:
 def records(points: Floats, name: str = "party 0") -> Records:
     columns = tuple(f"{name.replace(' ', '')}-{column}" for column in range(points.shape[1]))
     ids = tuple(f"u{row}" for row in range(len(points)))
-    return Records(
-        name=name, ids=ids, columns=columns, values=points, ranges=dict.fromkeys(columns, UNIT)
-    )
+    return Records(name=name, ids=ids, columns=columns, values=points, ranges=dict.fromkeys(columns, UNIT))
 
 
 def budget(epsilon: float = 2.0, delta: float = 1e-6) -> Budget:

@@ -23,27 +23,32 @@ _PACKAGES = {
 
 def chosen_method(name: str | None) -> "Membership":
     """Return how memberships are counted."""
-    from cofactor.cluster.simple import IndependentCounts, LocalMemberships
-    from cofactor.cluster.sketches import Sketches
-    from cofactor.cluster.tables import SecureTable
-
     chosen = name or METHODS[0]
     one_of(METHODS, method=chosen)
     if chosen == "secure-table":
+        from cofactor.cluster.tables import SecureTable
+
         return SecureTable()
     if chosen == "sketch":
+        from cofactor.cluster.sketches import Sketches
+
         return Sketches()
+    from cofactor.cluster.simple import IndependentCounts, LocalMemberships
+
     return IndependentCounts() if chosen == "independent" else LocalMemberships()
 
 
 def chosen_local(name: str | None) -> "LocalClustering":
     """Return how each party clusters alone."""
-    from cofactor.cluster.lloyd import PrivateLloyd
-    from cofactor.cluster.local import LSHForest
-
     chosen = name or LOCALS[0]
     one_of(LOCALS, local=chosen)
-    return LSHForest() if chosen == "lsh" else PrivateLloyd()
+    if chosen == "lsh":
+        from cofactor.cluster.local import LSHForest
+
+        return LSHForest()
+    from cofactor.cluster.lloyd import PrivateLloyd
+
+    return PrivateLloyd()
 
 
 def check_installed(method: str | None, align: str) -> None:

@@ -29,7 +29,8 @@ def reproduce(
         typer.Option(
             metavar="DIR",
             help="Folder with ml-1m.zip, ml-100k.zip or other known data; or one file of ratings. "
-            "For thesis22, with nyc-taxi-yellow-sample.npz; it makes its other data itself.",
+            "For thesis22, with nyc-taxi-yellow-sample.npz, and for its chapter 5 letter.npz and adult.npz; "
+            "it makes its other data itself.",
             show_default=False,
         ),
     ] = None,
@@ -37,7 +38,8 @@ def reproduce(
         int | None,
         typer.Option(
             help="How often everything is done anew: 3 give intervals that include the noise. Left out: 1, "
-            "or 5 where the paper prints standard deviations (privmvmf, hdpmf), 20 for thesis22.",
+            "or 5 where the paper prints standard deviations (privmvmf, hdpmf), 20 for thesis22 (10 for its "
+            "chapter 5).",
             show_default=False,
         ),
     ] = None,
@@ -65,7 +67,7 @@ def reproduce(
         raise ConfigError(f"--plot: there is no folder {plot.parent} to write {plot.name} to.")
     if plot is not None and plot.suffix.lower() != ".svg":
         raise ConfigError(f"--plot draws SVG. Name {plot.with_suffix('.svg').name} instead of {plot.name}.")
-    effort = Effort(seeds=usual_seeds(paper, quick=quick) if seeds is None else seeds, quick=quick)
+    effort = Effort(seeds=usual_seeds(paper, item, quick=quick) if seeds is None else seeds, quick=quick)
     progress = ProgressLine(quiet=quiet or json)
     made = make(paper, item, data, effort=effort, progress=progress, genome=genome)
     if plot is not None:
@@ -91,6 +93,8 @@ def _print(made: "Reproduction") -> None:
 
 
 def _described(data: Mapping[str, Any]) -> str:
+    if "columns" in data:
+        return f"{data['name']}, {data['people']:,} people, {data['columns']} columns"
     if "people" in data:
         return f"{data['name']}, {data['people']:,} people, {data['buckets']:,} buckets"
     return (

@@ -77,6 +77,7 @@ def cluster(
         local_centres=centres,
         table=table,
         scaled=found,
+        concerns=plan.concerns,
         guarantee=_guarantee(plan, aligned, ledgers, session, common),
         together=_together(plan, aligned, ledgers, session, common),
         seed=seed,
@@ -189,7 +190,9 @@ def _session(plan: Plan, roster: Mapping[str, bytes]) -> Session:
     summing = None
     if aggregate is not None:
         summing = Summing(
-            layers=aggregate.layers(parties), neighbourhood=aggregate.neighbourhood(parties), roster=dict(roster)
+            layers=aggregate.layers(parties),
+            neighbourhood=aggregate.neighbourhood(parties),
+            roster=dict(roster),
         )
     return Session(
         name=name,

@@ -11,7 +11,7 @@ from cofactor.cluster.kmeans import labels
 from cofactor.cluster.method import NOWHERE, Counter, Floats, Home, Integers, Member
 from cofactor.cluster.planning import COUNT, COUNTED, Plan
 from cofactor.errors import RunError
-from cofactor.federation.door import Door
+from cofactor.federation.door import SUM, Door
 from cofactor.federation.halves import State, array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import Bounded
@@ -128,8 +128,7 @@ class Gathering:
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Take in the answers. Everybody's columns are needed: whoever is missing ends it."""
-        if not self.sums(round):
-            self._check_all(round, replies)
+        self._check_all(round, replies)
         if round > 1:
             self._counter.take(round, replies)
             return
@@ -143,7 +142,8 @@ class Gathering:
             self._count = float(np.clip(told[0], 1, None))
 
     def _check_all(self, round: int, replies: Mapping[str, Message]) -> None:
-        missing = [party for party in self._plan.facts.parties if party not in replies]
+        wanted = (SUM,) if self.sums(round) else self._plan.facts.parties
+        missing = [party for party in wanted if party not in replies]
         if missing:
             raise RunError(
                 f"round {round}: {', '.join(missing)} did not answer, and nobody else has those columns. What "

@@ -179,6 +179,9 @@ class Membership(Protocol):
         For experiments: all parties' cells lie in one place.
         """
 
+    def concerns(self, facts: Facts, schedule: Schedule) -> tuple[str, ...]:
+        """Say what one should know beforehand: sentences, such as that noise drowns the counts."""
+
     def alone(self, facts: Facts) -> bool:
         """Say whether a party's users lose no more than it charges even if all other parties collude."""
 

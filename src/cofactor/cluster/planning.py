@@ -36,6 +36,11 @@ class Plan:
     """What concerns one user: the releases of all parties, joint ones once."""
 
     @property
+    def concerns(self) -> tuple[str, ...]:
+        """What one should know beforehand: sentences."""
+        return self.method.concerns(self.facts, self.whole)
+
+    @property
     def rounds(self) -> int:
         """How many rounds there are."""
         return 1 + self.method.rounds
@@ -53,9 +58,7 @@ def planned(facts: Facts, budget: Budget, *, method: Membership, local: LocalClu
     if alone <= 0:
         raise ConfigError(f"share must leave some of epsilon to local clusters, got {method.share:g}.")
     own = [
-        local.releases(
-            width=width, clusters=facts.local_clusters, users=facts.users, epsilon=alone, by=party
-        )
+        local.releases(width=width, clusters=facts.local_clusters, users=facts.users, epsilon=alone, by=party)
         for party, width in zip(facts.parties, facts.widths, strict=True)
     ]
     if counted:

@@ -45,6 +45,8 @@ class Clustering:
     """About how many users are in every combination of local clusters."""
     scaled: Floats = field(repr=False)
     """The centres, with columns scaled to [-1, 1]."""
+    concerns: tuple[str, ...]
+    """Sentences: why the segments may be worse than they look."""
     guarantee: Guarantee
     together: Together
     """Who took part and what was sent."""
@@ -109,6 +111,7 @@ class Clustering:
             "local_clusters": self.facts.local_clusters,
             "centres": self.centres.tolist(),
             "sizes": self.sizes.tolist(),
+            "concerns": list(self.concerns),
         }
 
     def as_json(self) -> dict[str, Any]:
@@ -175,6 +178,7 @@ class Clustering:
             local_centres=tuple(arrays[f"local_{place}"] for place in range(len(told["parties"]))),
             table=arrays["table"],
             scaled=arrays["scaled"],
+            concerns=tuple(told["concerns"]),
             guarantee=Guarantee.from_json(facts["guarantee"]),
             together=together_from_json(facts["together"], folder),
             seed=facts["seed"],

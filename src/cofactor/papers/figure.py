@@ -28,5 +28,7 @@ class Figure:
     """The known sets that it shows, as far as they are there; any one, if none is named."""
     decimals: int = 3
     """With how many its numbers are printed."""
+    repeats: tuple[int, int] | None = None
+    """How often it is made anew, and how often where few must do; as its whole paper, if None."""
     log: bool = False
     """Whether it is drawn with equal factors equally far apart."""

@@ -13,7 +13,8 @@ from cofactor.papers.figure import Figure
 from cofactor.papers.material import Material
 from cofactor.papers.privmvmf_sides import Sided
 from cofactor.papers.results import Baseline, Reproduction
-from cofactor.papers.thesis22_data import Numbers, read_numbers
+from cofactor.papers.thesis22_cluster_data import Crowd
+from cofactor.papers.thesis22_data import Numbers
 from cofactor.progress import Listener, nobody
 
 PAPERS = {
@@ -45,12 +46,14 @@ def reproduce(
     `genome` names a file of tag scores, by which privmvmf describes films; without it, they have genres.
     """
     figure, start = find(paper, item), time.perf_counter()
-    spent = effort or Effort(seeds=usual_seeds(paper))
+    spent = effort or Effort(seeds=usual_seeds(paper, item))
     place, tags = (None if file is None else Path(file) for file in (data, genome))
     if tags is not None and paper != "privmvmf":
         raise ConfigError(f"{paper} does not use a tag genome; only privmvmf does. Leave it out.")
     materials = (
-        _numbers(figure, place, spent) if paper == "thesis22" else _ratings(paper, figure, place, tags)
+        thesis22.people(item, place, quick=spent.quick)
+        if paper == "thesis22"
+        else _ratings(paper, figure, place, tags)
     )
     rows = [row for material in materials for row in figure.rows(material, spent, progress)]
     beside: dict[str, Baseline] = {} if figure.baselines is None else figure.baselines(materials[0], spent)
@@ -76,14 +79,13 @@ def reproduce(
     )
 
 
-def usual_seeds(paper: str, *, quick: bool = False) -> int:
+def usual_seeds(paper: str, item: str | None = None, *, quick: bool = False) -> int:
     """Return how often everything is done anew, unless somebody says otherwise."""
+    repeats = None if item is None else find(paper, item).repeats
+    if repeats is not None:
+        return repeats[quick]
     usual = _SEEDS.get(paper, 1)
     return _QUICK.get(paper, usual) if quick else usual
-
-
-def _numbers(figure: Figure, place: Path | None, effort: Effort) -> Sequence[Numbers]:
-    return read_numbers(place, figure.data, quick=effort.quick)
 
 
 def _ratings(paper: str, figure: Figure, place: Path | None, genome: Path | None) -> Sequence[Material]:
@@ -95,13 +97,20 @@ def _ratings(paper: str, figure: Figure, place: Path | None, genome: Path | None
     return sided if genome is None else [one.with_genome(genome) for one in sided]
 
 
-def _left_out(figure: Figure, materials: Sequence[Material | Numbers]) -> list[str]:
+def _left_out(figure: Figure, materials: Sequence[Material | Numbers | Crowd]) -> list[str]:
     there = {material.name for material in materials}
     missing = [name for name in figure.data if name not in there]
     return [f"Not there, and left out: {', '.join(missing)}."] if missing else []
 
 
-def _facts(material: Material | Numbers, effort: Effort) -> dict[str, Any]:
+def _facts(material: Material | Numbers | Crowd, effort: Effort) -> dict[str, Any]:
+    if isinstance(material, Crowd):
+        return {
+            "name": material.name,
+            "people": material.users,
+            "columns": material.columns,
+            "seeds": effort.seeds,
+        }
     if isinstance(material, Numbers):
         return {
             "name": material.name,

@@ -1,10 +1,15 @@
-"""Differential Privacy in Distributed Settings (Li 2022), chapter 3: distributions of private numbers."""
+"""Differential Privacy in Distributed Settings (Li 2022), chapters 3 (distributions) and 5 (clusters)."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
+from cofactor.papers import thesis22_chapter5 as chapter5
 from cofactor.papers import thesis22_figures as figures
 from cofactor.papers import thesis22_findings as findings
 from cofactor.papers import thesis22_methods as methods
 from cofactor.papers.figure import Figure
-from cofactor.papers.thesis22_data import BETA, INCOME, NAMES
+from cofactor.papers.thesis22_cluster_data import Crowd, read_crowds
+from cofactor.papers.thesis22_data import BETA, INCOME, NAMES, Numbers, read_numbers
 
 REPEATS, QUICK_REPEATS = 20, 3
 """How often everybody is asked anew; 100 times in the thesis."""
@@ -89,5 +94,14 @@ FIGURES = {
         reading="It follows from what a method's estimate is: a distribution, sums over ranges, or a mean.",
         decimals=0,
     ),
+    **chapter5.FIGURES,
 }
 """What can be made again, by its name in the thesis."""
+
+
+def people(item: str, place: Path | None, *, quick: bool) -> Sequence[Numbers] | Sequence[Crowd]:
+    """Return the sets that a figure shows: numbers of people, or people to be clustered."""
+    names = FIGURES[item].data
+    if item in chapter5.FIGURES:
+        return read_crowds(place, names, quick=quick)
+    return read_numbers(place, names, quick=quick)

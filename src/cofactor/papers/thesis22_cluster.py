@@ -38,13 +38,13 @@ MORE_PARTIES = (2, 3, 4, 5)
 SOME_EPSILONS = (0.5, 1.0, 4.0)
 LOCAL_CLUSTERS, FEW_LOCAL_CLUSTERS = tuple(range(3, 10)), (3, 5, 7)
 
-Rows = Callable[[Crowd, Effort, Listener], Sequence[Row]]
+Rows = Callable[[Crowd, Effort, Listener], list[Row]]
 
 
 def by_epsilon(measure: str) -> Rows:
     """Return figures 5.2 and 5.3: everything, for two and for four parties."""
 
-    def rows(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row]:
+    def rows(crowd: Crowd, effort: Effort, progress: Listener) -> list[Row]:
         places = [
             place
             for parties in PARTIES
@@ -55,7 +55,7 @@ def by_epsilon(measure: str) -> Rows:
     return rows
 
 
-def uneven(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row]:
+def uneven(crowd: Crowd, effort: Effort, progress: Listener) -> list[Row]:
     """Return figure 5.4: two parties, of which one has more columns."""
     places = [
         place
@@ -65,7 +65,7 @@ def uneven(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row]:
     return rows_of(crowd, places, LOSS, effort, progress)
 
 
-def by_parties(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row]:
+def by_parties(crowd: Crowd, effort: Effort, progress: Listener) -> list[Row]:
     """Return figure 5.5: from two parties to five."""
     places = [
         Place(
@@ -80,12 +80,12 @@ def by_parties(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row
     return rows_of(crowd, places, LOSS, effort, progress)
 
 
-def table_errors(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row]:
+def table_errors(crowd: Crowd, effort: Effort, progress: Listener) -> list[Row]:
     """Return figure 5.6: how far the tables are off, from which final centres are made."""
     return rows_of(crowd, _places(crowd, effort, _private), TABLE_ERROR, effort, progress)
 
 
-def components(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row]:
+def components(crowd: Crowd, effort: Effort, progress: Listener) -> list[Row]:
     """Return figure 5.7: only the centres, or only the table, in private."""
 
     def ways(epsilon: float) -> list[Way]:
@@ -95,7 +95,7 @@ def components(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row
     return rows_of(crowd, _places(crowd, effort, ways), LOSS, effort, progress)
 
 
-def by_local_clusters(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row]:
+def by_local_clusters(crowd: Crowd, effort: Effort, progress: Listener) -> list[Row]:
     """Return figure 5.8: from three local clusters to nine."""
     places = [
         Place(

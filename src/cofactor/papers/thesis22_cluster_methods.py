@@ -13,7 +13,6 @@ from cofactor.cluster.fitting import fitted_additively
 from cofactor.cluster.method import Facts, Floats, Integers, Membership
 from cofactor.cluster.planning import COUNT, Plan, planned
 from cofactor.cluster.simple import IndependentCounts, LocalMemberships, memberships, oracle_in
-from cofactor.cluster.sketches import Sketches
 from cofactor.cluster.tables import SecureTable
 from cofactor.papers.thesis22_cluster_data import CLUSTERS
 from cofactor.papers.thesis22_cluster_judge import Measures, Split
@@ -49,7 +48,7 @@ from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 
 _HISTOGRAMS, _ANSWERS = IndependentCounts(), LocalMemberships()
-_OURS: dict[str, Membership] = {REPAIRED: Sketches(), SECURE: SecureTable()}
+_OURS: dict[str, Membership] = {SECURE: SecureTable()}
 _SKETCHED = (BASIC, TWO_PARTY, PROPORTIONAL)
 
 

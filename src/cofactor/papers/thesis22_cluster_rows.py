@@ -8,6 +8,7 @@ from typing import Protocol
 
 from cofactor.cluster.method import Facts
 from cofactor.papers.cells import Effort
+from cofactor.papers.results import Row
 from cofactor.papers.thesis22_cluster_data import CLUSTERS, Crowd
 from cofactor.papers.thesis22_cluster_judge import Judge, Measures, Split
 from cofactor.papers.thesis22_rows import Repeated
@@ -51,7 +52,7 @@ class Place:
 
 def rows_of(
     crowd: Crowd, places: Sequence[Place], measure: str, effort: Effort, progress: Listener
-) -> list[Repeated]:
+) -> list[Row]:
     """Cluster as often as effort says, and keep what one measure says of it.
 
     Chance is that of tests, so that a figure comes out the same again. The law is that of secure chance, but

@@ -17,6 +17,7 @@ from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.mechanisms import DiscreteLaplace
+from cofactor.privacy.releasing import Releasing
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 
@@ -84,4 +85,5 @@ def cost(releases: Iterable[Release], epsilon: float, users: int, note: str = ""
 def _noisy(release: Release, bounded: Bounded, random: Random) -> Integers:
     if bounded.bound != release.bound:
         raise AssertionError(f"{release.what} is not bounded as was planned")
+    assert isinstance(release.mechanism, Releasing)
     return np.asarray(release.mechanism.noisy(bounded, random))

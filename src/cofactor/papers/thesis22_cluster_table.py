@@ -46,7 +46,7 @@ def _drowns(local: int, users: int, shares: Shares, rho: float) -> bool:
     return 2 * (rho * (users - cell) / math.sqrt(ROWS) + phantoms) >= cell
 
 
-def local_clusters_table(crowd: Crowd, effort: Effort, progress: Listener) -> Sequence[Row]:  # noqa: ARG001
+def local_clusters_table(crowd: Crowd, effort: Effort, progress: Listener) -> list[Row]:  # noqa: ARG001
     """Return Table 5.1, beside what the rule chooses; it depends on no data."""
     return [
         Row(

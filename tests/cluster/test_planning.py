@@ -1,0 +1,94 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cofactor.cluster.local import LSHForest
+from cofactor.cluster.planning import COUNT, check_facts, planned
+from cofactor.cluster.simple import IndependentCounts
+from cofactor.cluster.sketches import Sketches
+from cofactor.cluster.tables import SecureTable
+from cofactor.errors import ConfigError
+from cofactor.privacy.accountant import spent
+from cofactor.privacy.budget import Budget
+from cofactor.privacy.events import Event, counted_once
+from tests.cluster.making import budget, facts
+
+METHODS = [SecureTable(), Sketches(), IndependentCounts()]
+
+
+def cost(events: list[Event], allowed: Budget) -> float:
+    return spent(events, allowed.delta, unit="user").epsilon
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+@pytest.mark.parametrize("widths", [(2, 2), (4, 1, 3)])
+def test_all_releases_together_keep_the_budget_and_use_it(method: Any, widths: tuple[int, ...]) -> None:
+    allowed = budget(1.0)
+    plan = planned(facts(users=5000, widths=widths), allowed, method=method, local=LSHForest())
+    assert 0.98 < cost(plan.whole.events(), allowed) <= 1.0
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_what_the_parties_charge_adds_up_to_the_whole(method: Any) -> None:
+    allowed = budget(1.0)
+    plan = planned(facts(users=5000, widths=(2, 1, 2)), allowed, method=method, local=LSHForest())
+    charged = [
+        replace(event, by=party) for party, schedule in plan.schedules.items() for event in schedule.events()
+    ]
+    assert cost(counted_once(charged), allowed) == pytest.approx(cost(plan.whole.events(), allowed), rel=1e-9)
+
+
+def test_only_the_first_party_counts_users_and_only_where_that_is_wanted() -> None:
+    for method, expected in ((Sketches(), [True, False]), (SecureTable(), [False, False])):
+        plan = planned(facts(users=5000), budget(1.0), method=method, local=LSHForest())
+        told = [any(each.what == COUNT for each in own.releases) for own in plan.schedules.values()]
+        assert told == expected
+
+
+def test_a_smaller_budget_has_more_noise() -> None:
+    plans = [
+        planned(facts(users=5000), budget(epsilon), method=Sketches(), local=LSHForest())
+        for epsilon in (0.5, 2)
+    ]
+    strict, loose = ([_noise(each.mechanism) for each in plan.whole.releases] for plan in plans)
+    if len(strict) == len(loose):
+        assert all(one > other for one, other in zip(strict, loose, strict=True))
+    assert strict[-1] > loose[-1]
+
+
+def _noise(mechanism: Any) -> float:
+    return float(getattr(mechanism, "noise_multiplier", None) or mechanism.phantoms)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"epsilon": 1.0, "delta": 0.0, "unit": "user"}, "delta above 0"),
+        ({"epsilon": 1.0, "delta": 1e-6, "unit": "rating"}, "whole users"),
+        ({"epsilon": 1.0, "delta": 1e-6, "unit": "user", "adjacency": "value"}, "whole users"),
+        ({"epsilon": 1.0, "delta": 1e-6, "unit": "user", "personal": "stretching"}, "not personal"),
+    ],
+)
+def test_budgets_that_cannot_be_kept_are_refused(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        planned(facts(), Budget(**wrong), method=SecureTable(), local=LSHForest())
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"widths": (1,) * 6}, "at most 5 parties"),
+        ({"users": 4, "clusters": 5}, "5 clusters of 4 users"),
+        ({"users": 1, "clusters": 1}, "1 clusters of 1 users"),
+        ({"widths": (1,) * 5, "local_clusters": 20}, "more than 1,000,000 combinations"),
+    ],
+)
+def test_what_cannot_be_clustered_is_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        check_facts(facts(**given))
+
+
+def test_one_party_is_no_clustering() -> None:
+    with pytest.raises(ConfigError, match="two parties or more"):
+        facts(widths=(2,))

@@ -56,9 +56,10 @@ def cluster(
     """Find segments of the users that all parties have in common, by the columns of all of them.
 
     Which users those are is found out first: by private set intersection ("psi"), or from "ids" that the
-    parties show each other; `among` and `rule` are those of `find_common`. A party with a file has a ledger beside it, which is charged; where there is none
-    yet, `ledger_budget` says what may be spent in all, by default this clustering and nothing more. `seed` is
-    that of public chance and never touches noise. `newer_data` says that files may have grown since.
+    parties show each other; `among` and `rule` are those of `find_common`. A party with a file has a ledger
+    beside it, which is charged; where there is none yet, `ledger_budget` says what may be spent in all, by
+    default this clustering and nothing more. `seed` is that of public chance and never touches noise.
+    `newer_data` says that files may have grown since.
     """
     check_budget(budget)
     holders = _checked(records, budget)
@@ -266,8 +267,8 @@ def _guarantee(
 
 
 _PUBLIC = (
-    "How many users the parties have in common, what their columns are called, and between which numbers they "
-    "lie: public."
+    "How many users the parties have in common, what their columns are called, and between which numbers "
+    "they lie: public."
 )
 
 

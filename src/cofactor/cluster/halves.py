@@ -146,8 +146,8 @@ class Gathering:
         missing = [party for party in wanted if party not in replies]
         if missing:
             raise RunError(
-                f"round {round}: {', '.join(missing)} did not answer, and nobody else has those columns. What "
-                "was charged stays charged. Cluster again when all are back, or without them."
+                f"round {round}: {', '.join(missing)} did not answer, and nobody else has those columns. "
+                "What was charged stays charged. Cluster again when all are back, or without them."
             )
 
     def found(self) -> tuple[tuple[Floats, ...], Floats]:

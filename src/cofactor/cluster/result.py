@@ -80,7 +80,7 @@ class Clustering:
         return len(self.scaled)
 
     def assign(self, records: Records) -> Integers:
-        """Return the segment of each of a party's users, by the party's own columns; NOWHERE if any is missing.
+        """Return the segment of each of a party's users, by her columns there; NOWHERE if one is missing.
 
         Nobody sees a user's other columns, so it is the segment whose centre is closest in these. What comes
         out belongs to the party: LOCAL.

@@ -121,7 +121,7 @@ def _least(clusters: int, parties: int) -> int:
 def _with_phantoms(
     sketch: PartitionSketch, pairs: int, epsilon: float, delta: float
 ) -> PartitionSketch | None:
-    """Return it with phantoms that keep epsilon by a Renyi bound, quick and a little high; None if none do."""
+    """Return it with phantoms that keep epsilon by a Renyi bound, quick and a bit high; None if none do."""
 
     def affordable(phantoms: int) -> bool:
         curve = partition_sketch(sketch.parties, phantoms, sketch.low, sketch.high).renyi(_ORDERS)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from cofactor.cluster.method import NOWHERE, Integers
 from cofactor.crypto.keys import SECRET_BYTES
 from cofactor.errors import ConfigError, DataError
+from cofactor.privacy import noise
+from cofactor.randomness import Random
 
 LARGEST_HASH = 33
 """The hash of a word without any one: all larger ones are cut to this. What is clipped below it, later, is
@@ -50,6 +52,24 @@ def registers(key: bytes, ids: Sequence[str], cells: Integers, clusters: int, ro
 def hashes(key: bytes, user: str, rows: int) -> Integers:
     """Return one user's hash in every row."""
     return registers(key, [user], np.zeros(1, np.int64), 1, rows)[:, 0]
+
+
+def drawn(table: Integers, rows: int, random: Random) -> list[Integers]:
+    """Return registers of every party, the table's axes, with the law that they have under a key of chance.
+
+    The table says how many users are in every combination of clusters. Of c users, the smallest word is, as a
+    part of all words, 1 - U^(1/c) with U uniform.
+    """
+    places = np.nonzero(table)
+    counts = table[places]
+    smallest = -np.expm1(-noise.exponential((rows, counts.size), random) / counts)
+    largest = np.minimum(np.floor(-np.log2(smallest)).astype(np.int64) + 1, LARGEST_HASH)
+    return [_by_cluster(largest, own, size) for own, size in zip(places, table.shape, strict=True)]
+
+
+def _by_cluster(largest: Integers, clusters: Integers, size: int) -> Integers:
+    """Return the largest of each row over all columns of the same cluster, 0 if there are none."""
+    return np.stack([largest[:, clusters == each].max(axis=1, initial=0) for each in range(size)], axis=1)
 
 
 class _Stream:

@@ -7,6 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cofactor.cluster.clustering import find_clusters as find_clusters
+    from cofactor.cluster.lloyd import PrivateLloyd as PrivateLloyd
+    from cofactor.cluster.local import LSHForest as LSHForest
+    from cofactor.cluster.records import Records as Records
+    from cofactor.cluster.result import Clustering as Clustering
+    from cofactor.cluster.simple import IndependentCounts as IndependentCounts
+    from cofactor.cluster.simple import LocalMemberships as LocalMemberships
+    from cofactor.cluster.sketches import Sketches as Sketches
+    from cofactor.cluster.tables import SecureTable as SecureTable
     from cofactor.crypto.lattice import Lattice as Lattice
     from cofactor.crypto.shared_key import SharedKey as SharedKey
     from cofactor.crypto.threshold import ThresholdPaillier as ThresholdPaillier
@@ -60,6 +69,8 @@ if TYPE_CHECKING:
     from cofactor.factors.sgd import Nonnegative as Nonnegative
     from cofactor.federation.channel import Failures as Failures
     from cofactor.federation.federation import Federation as Federation
+    from cofactor.federation.finding import Alignment as Alignment
+    from cofactor.federation.finding import find_common as find_common
     from cofactor.federation.party import Party as Party
     from cofactor.federation.run import Run as Run
     from cofactor.federation.verify import verify as verify
@@ -133,6 +144,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "cofactor.cluster.clustering": ("find_clusters",),
+    "cofactor.cluster.lloyd": ("PrivateLloyd",),
+    "cofactor.cluster.local": ("LSHForest",),
+    "cofactor.cluster.records": ("Records",),
+    "cofactor.cluster.result": ("Clustering",),
+    "cofactor.cluster.simple": ("IndependentCounts", "LocalMemberships"),
+    "cofactor.cluster.sketches": ("Sketches",),
+    "cofactor.cluster.tables": ("SecureTable",),
     "cofactor.crypto.lattice": ("Lattice",),
     "cofactor.crypto.shared_key": ("SharedKey",),
     "cofactor.crypto.threshold": ("ThresholdPaillier",),
@@ -162,6 +181,7 @@ _HOMES = {
     "cofactor.factors.sgd": ("Nonnegative", "SGD"),
     "cofactor.federation.channel": ("Failures",),
     "cofactor.federation.federation": ("Federation",),
+    "cofactor.federation.finding": ("Alignment", "find_common"),
     "cofactor.federation.party": ("Party",),
     "cofactor.federation.run": ("Run",),
     "cofactor.federation.verify": ("verify",),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cofactor.cluster.clustering import cluster
+from cofactor.cluster.clustering import find_clusters
 from cofactor.cluster.method import NOWHERE
 from cofactor.cluster.records import Records
 from cofactor.cluster.result import Clustering
@@ -25,7 +25,7 @@ USUAL: dict[str, Any] = {"clusters": 3, "budget": budget(4.0), "align": "ids", "
 
 
 def found(holders: list[Records] | None = None, **more: Any) -> Clustering:
-    return cluster(holders or parties(POINTS), **{**USUAL, "method": Sketches(), **more})
+    return find_clusters(holders or parties(POINTS), **{**USUAL, "method": Sketches(), **more})
 
 
 @pytest.fixture(scope="module")

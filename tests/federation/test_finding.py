@@ -110,7 +110,8 @@ def test_common_mistakes_are_explained(how: How) -> None:
     wrong({"a": ["1"], "b": [1]}, "^a: user ids are text, and other parties' are numbers", how=how)
     wrong({"a": ["x"], "b": ["1", "2", " 1"]}, r"^b: 1 of 3 ids repeat .*entries 1 and 3", how=how)
     wrong({"a": ["x"], "b": ["1", " "]}, "^b: entry 2 is an empty id", how=how)
-    wrong({"a": [1.5], "b": [1.5]}, "whole numbers or text", how=how)
+    wrong({"a": [1], "b": [1.5]}, "^b: ids must be a list of whole numbers", how=how)
+    wrong({"a": [1], "b": "ann"}, "^b: ids must be a list of whole numbers", how=how)
     wrong({"a": ["1"], "b": ["2"]}, "a and b have no user in common", how=how)
 
 
@@ -123,10 +124,11 @@ def test_unknown_words_are_refused() -> None:
 
 def test_no_error_shows_an_id_of_anybody() -> None:
     for how, among in WAYS:
-        for second in (["zoe", "zoe"], ["zoe", ""], ["zoe"], [7]):
+        for second in (["zoe", "zoe"], ["zoe", ""], ["zoe"], [7], [2**63 + 5], "zoe"):
             with pytest.raises(DataError) as caught:
                 find_common({"a": ["secret"], "b": second}, how=how, among=among)
             assert "zoe" not in str(caught.value)
+            assert str(2**63 + 5) not in str(caught.value)
             assert "secret" not in str(caught.value)
 
 

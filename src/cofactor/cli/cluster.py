@@ -157,7 +157,7 @@ def cluster(
     _check_places(folder, plot, force=force)
     told = asked.found(folder, overwrite=force)
     if plot is not None:
-        plot.write_text(told.svg(), encoding="utf-8")
+        plot.write_text(told.clustering.svg(), encoding="utf-8")
     if json:
         print_json(as_object(told))
         return

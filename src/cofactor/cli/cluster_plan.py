@@ -1,16 +1,18 @@
 """`cofactor cluster --plan`: what noise a clustering takes, before any data are read."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cofactor.cli.cluster_methods import chosen_local, chosen_method
 from cofactor.cli.cluster_wish import budget_of, check_settings
-from cofactor.cli.text import RED, print_json, print_line
-from cofactor.config import whole
+from cofactor.cli.text import YELLOW, print_json, print_line, print_table
+from cofactor.config import as_table, whole
 from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
     from cofactor.cluster.planning import Plan
+    from cofactor.privacy.plan import Plan as Costs
+    from cofactor.privacy.schedule import Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,20 +57,52 @@ class PlanWish:
 
 def print_plan(plan: "Plan", *, as_json: bool) -> None:
     """Print what the parties release, with which noise, and what it costs."""
+    from cofactor.privacy.figures import percent, rounded_up
     from cofactor.privacy.plan import plan as examined
 
     facts, found = plan.facts, examined(plan.whole, plan.budget, keep_noise=True)
     cells = facts.local_clusters ** len(facts.parties)
     if as_json:
-        public = {"users": facts.users, "clusters": facts.clusters, "local_clusters": facts.local_clusters}
-        print_json({**public, "widths": list(facts.widths), **found.as_json()})
+        print_json(_as_object(plan, found))
         return
     print_line(
         f"{facts.clusters} clusters of {facts.users:,} users: each of {len(facts.parties)} parties finds "
         f"{facts.local_clusters} local clusters in its columns, and {type(plan.method).__name__} counts who "
-        f"is in which of {cells:,} combinations."
+        f"is in which of {cells:,} combinations. On average one holds {facts.users / cells:,.1f} users, and "
+        f"a local cluster {facts.users / facts.local_clusters:,.1f}."
     )
-    print_line(str(found), "" if found.holds else RED)
+    rows = [(release.what, release.dimension, _noise(release)) for release in plan.whole.releases]
+    print_table(("what is released", "numbers", "noise"), rows)
+    print_line(
+        f"In all: epsilon {rounded_up(found.spent.epsilon)} at delta {found.spent.delta:g}, by "
+        f"{found.spent.method}; who guesses whether somebody is among them is right at most "
+        f"{percent(found.odds)} of the time."
+    )
+    for concern in plan.concerns:
+        print_line(f"Warning: {concern}", YELLOW)
+
+
+def _as_object(plan: "Plan", found: "Costs") -> dict[str, Any]:
+    kept = ("holds", "budget", "epsilon", "delta", "odds", "accountant", "rounds", "releases")
+    told = found.as_json()
+    return {
+        "users": plan.facts.users,
+        "widths": list(plan.facts.widths),
+        "clusters": plan.facts.clusters,
+        "local_clusters": plan.facts.local_clusters,
+        **{name: told[name] for name in kept},
+        "concerns": list(plan.concerns),
+    }
+
+
+def _noise(release: "Release") -> str:
+    told = as_table(release.mechanism)
+    settings = (
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in told.items()
+        if name != "kind"
+    )
+    return f"{told['kind']}({', '.join(settings)})"
 
 
 def _widths(text: str) -> list[int]:

@@ -50,21 +50,6 @@ class Told:
     own_budget: bool = False
     """Whether a budget was named that some ledger, which has its own, knows nothing of."""
 
-    def svg(self) -> str:
-        """Draw the clusters."""
-        from cofactor.cluster.picture import drawn
-
-        found = self.clustering
-        promised = f"{found.clusters} clusters of {found.facts.users:,} users"
-        return drawn(
-            found.centres,
-            found.sizes,
-            parties=found.facts.parties,
-            columns=found.facts.columns,
-            ranges=[each for own in found.ranges for each in own],
-            title=f"{promised}, epsilon {(found.together.budget or {}).get('epsilon', 0):g}",
-        )
-
     def ledgers(self) -> dict[str, dict[str, Any]]:
         """Return what the parties' ledgers say by now."""
         from cofactor.federation.party import ledger_path
@@ -96,6 +81,7 @@ def as_object(told: Told) -> dict[str, Any]:
         ],
         "local_clusters": found.facts.local_clusters,
         "settings": dict(found.settings),
+        "concerns": list(found.concerns),
         "guarantee": found.guarantee.as_json(),
         "alignment": None if found.together.alignment is None else asdict(found.together.alignment),
         "ledgers": told.ledgers(),
@@ -110,6 +96,8 @@ def print_clustering(told: Told) -> None:
     """Print what was found, in whose columns, and what is promised."""
     _print_made(told)
     _print_centres(told.clustering)
+    for concern in told.clustering.concerns:
+        print_line(f"Warning: {concern}", YELLOW)
     _print_local(told)
     print_guarantee(told.clustering.guarantee.as_json(), told.clustering.as_json()["together"])
     _print_ledgers(told)

@@ -51,13 +51,13 @@ class Wish:
 
     def found(self, folder: Path, *, overwrite: bool) -> Told:
         """Read the tables, cluster, and save what came: once something was charged, nothing stops it."""
-        from cofactor.cluster.clustering import cluster
+        from cofactor.cluster.clustering import find_clusters
 
         records = self.tables.records()
         begun = [each.name for each in records if each.ledger_path and not each.ledger_path.exists()]
         with held_back(f"The clusters were found, and are saved: cofactor show {folder}"):
             try:
-                clustering = cluster(
+                clustering = find_clusters(
                     records,
                     clusters=self.clusters,
                     budget=budget_of(self.epsilon, self.delta, min(map(len, records))),

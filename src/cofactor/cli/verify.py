@@ -1,9 +1,8 @@
 """`cofactor verify`: does a run folder bear out what it promises?"""
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,7 +30,7 @@ def verify(
     if "survey" in facts:
         verdict = replace(verdict, checks=(*verdict.checks, _survey(run)))
     if "clustering" in facts:
-        verdict = replace(verdict, checks=(*verdict.checks, _clustering(run, facts["clustering"])))
+        verdict = replace(verdict, checks=(*verdict.checks, _clustering(run)))
     guarantee = facts["guarantee"]
     if json:
         checks = [asdict(check) for check in verdict.checks]
@@ -56,11 +55,8 @@ def _survey(run: Path) -> "Check":
     return Check("survey", True, f"What it says follows from the answers of {found.answered:,} people.")
 
 
-def _clustering(run: Path, told: Mapping[str, Any]) -> "Check":
+def _clustering(run: Path) -> "Check":
     """Check that what a folder says of its clusters follows from what parties released."""
-    import numpy as np
-
-    from cofactor.cluster.joining import sizes_of
     from cofactor.cluster.result import Clustering
     from cofactor.federation.verify import Check
 
@@ -68,13 +64,9 @@ def _clustering(run: Path, told: Mapping[str, Any]) -> "Check":
         found = Clustering.load(run)
     except CofactorError as error:
         return Check("clusters", False, str(error))
-    anew = sizes_of(found.local_centres, found.table, found.scaled)
-    centres = np.array(told["centres"])
-    if not np.allclose(anew, found.sizes) or centres.shape != found.centres.shape:
-        return Check("clusters", False, "Their sizes do not follow from the counts that were released.")
-    if not np.allclose(centres, found.centres):
-        return Check("clusters", False, "Their centres in run.json are not those that were found.")
-    return Check("clusters", True, f"{found.clusters} clusters follow from what was released.")
+    return Check(
+        "clusters", True, f"What it says of {found.clusters} clusters follows from what was released."
+    )
 
 
 def _conclude(holds: bool, *, promised: bool) -> None:

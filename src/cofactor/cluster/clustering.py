@@ -1,4 +1,4 @@
-"""`cluster`: parties with different columns of the same users find segments of them together."""
+"""`find_clusters`: parties with different columns of the same users find segments of them together."""
 
 import secrets
 import time
@@ -36,7 +36,7 @@ from cofactor.randomness import Random, SecureRandom, own_random
 _SECURE = SecureRandom()
 
 
-def cluster(
+def find_clusters(
     records: Sequence[Records],
     *,
     clusters: int,
@@ -90,7 +90,7 @@ def cluster(
 def _checked(records: Sequence[Records], budget: Budget) -> list[Records]:
     holders = list(records)
     if len(holders) < 2 or not all(isinstance(each, Records) for each in holders):
-        raise ConfigError("cluster takes the Records of two parties or more. One party needs no help.")
+        raise ConfigError("find_clusters takes the Records of two parties or more. One party needs no help.")
     name, times = Counter(each.name for each in holders).most_common(1)[0]
     if times > 1:
         raise ConfigError(f"{times} parties are called {name!r}. Give each a name of its own.")

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cofactor.cluster.joining import sizes_of
 from cofactor.cluster.kmeans import labels
 from cofactor.cluster.method import NOWHERE, Facts, Floats, Integers
+from cofactor.cluster.picture import drawn
 from cofactor.cluster.records import Range, Records, to_units
 from cofactor.errors import ConfigError, RunError, UnknownId
 from cofactor.federation.folder import FORMAT, digests, read_facts, seal, write_whole
@@ -24,6 +25,9 @@ from cofactor.federation.run import (
     write_together,
 )
 from cofactor.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from cofactor.data.attributes import UserAttributes
 
 _ARRAYS = "clusters.npz"
 _CLOSE = 1e-6
@@ -101,6 +105,24 @@ class Clustering:
             told = f"{records.name} has the columns {', '.join(records.columns)}, and clustered by "
             raise ConfigError(f"{told}{', '.join(self.facts.columns[place])}. Give the same, in that order.")
         raise UnknownId(f"there is no party {records.name!r}. There are {', '.join(self.facts.parties)}.")
+
+    def segments(self, records: Records) -> "UserAttributes":
+        """Return the same as attributes of the party's users, for recipes: see `cofactor.cluster.segments`."""
+        from cofactor.cluster.segments import segments
+
+        return segments(self, records)
+
+    def svg(self) -> str:
+        """Draw the clusters: how large they are, and where their centres lie."""
+        budget = (self.together.budget or {}).get("epsilon", 0)
+        return drawn(
+            self.centres,
+            self.sizes,
+            parties=self.facts.parties,
+            columns=self.facts.columns,
+            ranges=[each for own in self.ranges for each in own],
+            title=f"{self.clusters} clusters of {self.facts.users:,} users, epsilon {budget:g}",
+        )
 
     def told(self) -> dict[str, Any]:
         """Return what a run folder's run.json says of the segments."""

@@ -1,5 +1,6 @@
 """Two plain ways to count memberships, which the thesis compares with: every party tells its own, alone."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,7 +31,7 @@ from cofactor.federation.messages import Message
 from cofactor.privacy.mechanisms import DiscreteLaplace
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
-from cofactor.survey.oracles import best_oracle
+from cofactor.survey.oracles import best_oracle, chances
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +88,13 @@ class IndependentCounts:
         noise = planned_noise(schedule, SIZES)
         return independent_table([noise.noisy(sizes_of_clusters(own, facts), random) for own in cells], facts)
 
+    def concerns(self, facts: Facts, schedule: Schedule) -> tuple[str, ...]:  # noqa: ARG002
+        """Say what no budget mends."""
+        return (
+            "Parties' clusters are taken to be independent of each other: segments that only show in the "
+            "columns of several parties are not found.",
+        )
+
     def alone(self, facts: Facts) -> bool:  # noqa: ARG002
         """Say that it does not matter who colludes: a party adds all of its noise itself."""
         return True
@@ -96,10 +104,6 @@ class IndependentCounts:
         return Promise(
             against=("the coordinator", "the other parties", "everyone who sees the clusters"),
             covers=("The sizes of every party's local clusters, and whatever is made of them.",),
-            warnings=(
-                "Parties' clusters are taken to be independent of each other: segments that only show in the "
-                "columns of several parties are not found.",
-            ),
         )
 
 
@@ -159,6 +163,19 @@ class LocalMemberships:
             answers = oracle.mechanism.noisy(prepared.bounded, random)
             told.append(memberships(oracle, answers, prepared.beside.get("seeds")))
         return estimated_table(told, facts, by_pairs=self.pairs)
+
+    def concerns(self, facts: Facts, schedule: Schedule) -> tuple[str, ...]:
+        """Say where chance drowns counts."""
+        _, other, surplus = chances(oracle_in(schedule, facts).mechanism)
+        # Of who is not in a cluster, the deviation of the estimate; of two parties' they are multiplied.
+        deviation = math.sqrt(facts.users) * other * (1 - other) / surplus**2
+        cell = facts.users / facts.local_clusters**2
+        if deviation <= cell / 2:
+            return ()
+        return (
+            f"By chance counts are off by about {deviation:,.0f} users, and a cell of a pair's table holds "
+            f"{cell:,.0f} on average. Find fewer local clusters, or use SecureTable.",
+        )
 
     def alone(self, facts: Facts) -> bool:  # noqa: ARG002
         """Say that it does not matter who colludes: a party adds all of its noise itself."""

@@ -178,7 +178,7 @@ class SketchCounter:
         return self._estimate({pair: self._pair(*pair) for pair in self._facts.pairs}, total)
 
     def _pair(self, one: int, other: int) -> tuple[Integers, Integers]:
-        """Return what two parties have sent for each other: a party's pairs are in the order of its partners."""
+        """Return what two parties sent for each other; a party's pairs are in the order of its partners."""
         parties = self._facts.parties
         return self._found[parties[one]][other - 1], self._found[parties[other]][one]
 

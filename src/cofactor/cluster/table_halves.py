@@ -102,13 +102,17 @@ class TableMember:
     def _answer(self, message: Message) -> Message:
         """Answer the offers of all parties that come earlier, and keep the own shares."""
         self._check_kind(message, TableOffers)
-        home, layout = self._home, self._layout
-        count = len(home.facts.parties) - 1
-        offers = _rows(message, "offers", count, _signed_size(layout.offer_bytes), "the coordinator")
+        home, layout, parties = self._home, self._layout, self._home.facts.parties
+        found = _rows(
+            message, "offers", len(parties) - 1, _signed_size(layout.offer_bytes), "the coordinator"
+        )
+        # All of them, so that all parties refuse the same.
+        offers = [
+            self._checked(row, _OFFERS, party, _ALL) for row, party in zip(found, parties, strict=False)
+        ]
         rows = []
-        for place, party in enumerate(home.facts.parties[: home.place]):
-            offer = self._checked(offers[place], _OFFERS, party, _ALL)
-            reply, self._shares[place, home.place] = answered(offer, layout, home.cells)
+        for place, party in enumerate(parties[: home.place]):
+            reply, self._shares[place, home.place] = answered(offers[place], layout, home.cells)
             rows.append(self._signed(_ANSWERS, party, reply))
         return TableAnswers(answers=home.door.sealed(_stacked(rows, _signed_size(layout.answer_bytes))))
 
@@ -119,15 +123,13 @@ class TableMember:
         no harm. The bound is that of the sum.
         """
         self._check_kind(message, TableAnswers)
-        home, pairs = self._home, self._home.facts.pairs
-        rows = _rows(
-            message, "answers", len(pairs), _signed_size(self._layout.answer_bytes), "the coordinator"
-        )
-        for pair, row in zip(pairs, rows, strict=True):
-            if pair[0] == home.place:
-                self._shares[pair] = self._opened(row, home.facts.parties[pair[1]])
-        none = np.zeros((self._layout.rows, self._layout.columns), np.int64)
-        shares = np.stack([self._shares.pop(pair, none) for pair in pairs])
+        home, size = self._home, _signed_size(self._layout.answer_bytes)
+        answers = self._answers(_rows(message, "answers", len(home.facts.pairs), size, "the coordinator"))
+        if self._offering is not None:
+            own = {pair: data for pair, data in answers.items() if pair[0] == home.place}
+            self._shares |= {pair: self._offering.share(data) for pair, data in own.items()}
+        none = np.zeros(_shape(home.facts)[1:], np.int64)
+        shares = np.stack([self._shares.pop(pair, none) for pair in home.facts.pairs])
         counts = home.door.share(
             planned_noise(home.schedule),
             Bounded(value=shares, bound=bound_of(home.facts)),
@@ -137,9 +139,13 @@ class TableMember:
         )
         return NoisyTables(counts=counts)
 
-    def _opened(self, row: Bytes, sender: str) -> Integers:
-        assert self._offering is not None  # rounds come in their order
-        return self._offering.share(self._checked(row, _ANSWERS, sender, self._party))
+    def _answers(self, rows: Bytes) -> dict[tuple[int, int], bytes]:
+        """Return what parties have answered each other, by pair; all must be signed."""
+        facts = self._home.facts
+        return {
+            (first, second): self._checked(row, _ANSWERS, facts.parties[second], facts.parties[first])
+            for (first, second), row in zip(facts.pairs, rows, strict=True)
+        }
 
     def _check_kind(self, message: Message, kind: type[Message]) -> None:
         if not isinstance(message, kind):

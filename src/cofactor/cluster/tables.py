@@ -6,6 +6,7 @@ pair's table. All parties add noise to theirs, in a secure sum, which opens all 
 else. Fitting makes one table of them.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -36,7 +37,7 @@ from cofactor.federation.halves import Promise
 from cofactor.federation.hidden_sums import SecureSum
 from cofactor.federation.messages import Message
 from cofactor.privacy.assumptions import Assumption
-from cofactor.privacy.laws import law_of
+from cofactor.privacy.laws import PolyaLaw
 from cofactor.privacy.mechanisms import DiscreteLaplace
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
@@ -146,12 +147,29 @@ class SecureTable:
         count: float | None,  # noqa: ARG002
     ) -> Floats:
         """Return the true tables with the noise of all parties, fitted."""
+        tables = pair_tables(cells, facts)
+        drawn = self._noise(facts, schedule).drawn(tables.shape, random)
+        return fitted_tables(tables + drawn, facts)
+
+    def _noise(self, facts: Facts, schedule: Schedule) -> PolyaLaw:
+        """Return the law of the noise of all parties together."""
         parties = len(facts.parties)
         layers = self.aggregate.layers(parties)
         assert layers is not None
-        noise = law_of(planned_noise(schedule), bound_of(facts)).part(layers.part(parties, devices=parties))
-        tables = pair_tables(cells, facts)
-        return fitted_tables(tables + noise.drawn(tables.shape, random), facts)
+        one = PolyaLaw(scale=planned_noise(schedule).noise_size(bound_of(facts)))
+        return one.part(layers.part(parties, devices=parties))
+
+    def concerns(self, facts: Facts, schedule: Schedule) -> tuple[str, ...]:
+        """Say where noise drowns counts."""
+        noise, cell = self._noise(facts, schedule), facts.users / facts.local_clusters**2
+        # That of discrete Laplace noise, and so of its parts, is a little less.
+        deviation = noise.scale * math.sqrt(2 * noise.shape)
+        if deviation <= cell / 2:
+            return ()
+        return (
+            f"Noise of about {deviation:,.0f} users hides much of the tables, whose cells hold {cell:,.0f} "
+            "users on average. Find fewer local clusters, or give the tables a larger share of epsilon.",
+        )
 
     def alone(self, facts: Facts) -> bool:
         """Say whether a party's own noise is all of the noise."""

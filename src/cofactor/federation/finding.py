@@ -159,23 +159,20 @@ def find_common(
     else:
         terms = Terms(salt=fresh_salt(), rule=rule, form=form)
         found = _led(own, terms) if among == "leader" else _chained(own, terms)
-    if not len(found.rows[next(iter(own))]):
+    common = len(found.rows[next(iter(own))])
+    if not common:
         raise _nobody(list(own), rule)
-    return _ordered(
-        own,
-        form,
-        found,
-        Alignment(
-            how=how,
-            rule=rule,
-            parties=tuple(own),
-            users=tuple(map(len, own.values())),
-            common=len(found.rows[next(iter(own))]),
-            among=among,
-            meetings=found.meetings,
-            traffic=found.traffic,
-        ),
+    alignment = Alignment(
+        how=how,
+        rule=rule,
+        parties=tuple(own),
+        users=tuple(map(len, own.values())),
+        common=common,
+        among=among,
+        meetings=found.meetings,
+        traffic=found.traffic,
     )
+    return _ordered(own, form, found, alignment)
 
 
 Texts = dict[str, list[str]]
@@ -196,7 +193,7 @@ def _written(ids: Mapping[str, Sequence[str] | Sequence[int] | Ids], rule: Rule)
         raise ConfigError(
             "users in common are those of two parties or more: give the ids of each by its name."
         )
-    plain = {name: plain_ids(given) for name, given in ids.items()}
+    plain = {name: _plain(given, name) for name, given in ids.items()}
     empty = next((name for name, given in plain.items() if not len(given)), None)
     if empty is not None:
         raise DataError(f"{empty} has no users, so that none are common. Leave it out.")
@@ -205,9 +202,17 @@ def _written(ids: Mapping[str, Sequence[str] | Sequence[int] | Ids], rule: Rule)
         raise DataError(
             f"{', '.join(text)}: user ids are text, and other parties' are numbers. Bring them to one form."
         )
-    return {name: normalised(given.tolist(), rule, name) for name, given in plain.items()}, (
-        "text" if text else "numbers"
-    )
+    own = {name: normalised(given.tolist(), rule, name) for name, given in plain.items()}
+    return own, "text" if text else "numbers"
+
+
+def _plain(given: Sequence[str] | Sequence[int] | Ids, name: str) -> Ids:
+    try:
+        return plain_ids(given)
+    except (DataError, TypeError):  # whose own words might show an id
+        raise DataError(
+            f"{name}: ids must be a list of whole numbers below 2^63, or of text. Convert them to str first."
+        ) from None
 
 
 def _shown(own: Texts) -> _Found:

@@ -35,7 +35,7 @@ def sketched() -> Clustering:
 
 @pytest.fixture(scope="module")
 def counted() -> Clustering:
-    return found(parties(POINTS[:600]), method=TABLE, budget=budget(20.0))
+    return found(parties(POINTS[:600]), method=TABLE, budget=budget(10.0))
 
 
 def matched(clustering: Clustering) -> float:
@@ -131,7 +131,7 @@ def test_who_lacks_a_number_is_in_no_cluster() -> None:
     values = second.values.copy()
     values[:1000, 0] = np.nan
     clustering = found([first, replace(second, values=values)])
-    assert matched(clustering) < 0.2
+    assert matched(clustering) < 0.35
 
 
 def test_ranges_that_were_read_off_the_data_are_told() -> None:

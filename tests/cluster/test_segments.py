@@ -121,7 +121,7 @@ def test_newcomers_are_served_better_by_their_segment_than_by_what_is_popular(fo
     assert run.model is not None
     names = segment_names(KINDS)
     served = {
-        name: [best.item for best in run.model.recommend_for_attributes({SEGMENT: name}, n=10)]
+        name: np.array([best.item for best in run.model.recommend_for_attributes({SEGMENT: name}, n=10)])
         for name in names
     }
     means = np.bincount(items, stars, minlength=ITEMS) / np.bincount(items, minlength=ITEMS)

@@ -267,6 +267,7 @@ def test_a_client_cannot_name_ids_that_the_server_has_not_or_twice(named: list[s
         ("folded", "STRASSE", "straße", True),
         ("folded", "ZOË", "zoe\u0308", True),
         ("folded", "\u1fb3", "\u0391\u0399", True),
+        ("folded", "\u1fb3\u0323", "\u0391\u0323\u0399", True),
         ("folded", "ann", "bob", False),
     ],
 )

@@ -81,17 +81,23 @@ def test_ids_are_compared_by_the_rule(how: How) -> None:
         find_common(ids, how=how)
 
 
-def test_each_search_has_a_salt_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[bytes] = []
+def test_each_search_and_each_pair_in_it_has_a_salt_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    salts: list[bytes] = []
+    draw, setup = psi.fresh_salt, psi.IntersectionServer.setup
 
-    def draw() -> bytes:
-        drawn.append(psi.fresh_salt())
-        return drawn[-1]
+    def drawing() -> bytes:
+        salts.append(draw())
+        return salts[-1]
 
-    monkeypatch.setattr(finding, "fresh_salt", draw)
-    find_common({"a": [1], "b": [1]})
-    find_common({"a": [1], "b": [1]})
-    assert len(set(drawn)) == 2
+    def setting_up(self: psi.IntersectionServer) -> bytes:
+        salts.append(self._terms.salt)
+        return setup(self)
+
+    monkeypatch.setattr(finding, "fresh_salt", drawing)
+    monkeypatch.setattr(psi.IntersectionServer, "setup", setting_up)
+    find_common(THREE)
+    find_common(THREE, among="chain")
+    assert len(salts) == len(set(salts)) == 6
 
 
 # Mistakes

@@ -1,5 +1,6 @@
 """`cofactor cluster --plan`: what noise a clustering takes, before any data are read."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,10 @@ def print_plan(plan: "Plan", *, as_json: bool) -> None:
         f"is in which of {cells:,} combinations. On average one holds {facts.users / cells:,.1f} users, and "
         f"a local cluster {facts.users / facts.local_clusters:,.1f}."
     )
-    rows = [(release.what, release.dimension, _noise(release)) for release in plan.whole.releases]
-    print_table(("what is released", "numbers", "noise"), rows)
+    rows = Counter((release.what, release.dimension, _noise(release)) for release in plan.whole.releases)
+    print_table(
+        ("what is released", "numbers", "noise", "times"), [(*row, times) for row, times in rows.items()]
+    )
     print_line(
         f"In all: epsilon {rounded_up(found.spent.epsilon)} at delta {found.spent.delta:g}, by "
         f"{found.spent.method}; who guesses whether somebody is among them is right at most "

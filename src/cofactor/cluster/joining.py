@@ -1,4 +1,4 @@
-"""Local clusters of all parties put together: every combination of them is a point, and users are its weight."""
+"""Local clusters put together: every combination of the parties' is a point, and its users are its weight."""
 
 from collections.abc import Sequence
 

@@ -19,6 +19,8 @@ STEPS = "sums around centres"
 
 _CANDIDATES = 64
 """How many random places each spread-out centre is chosen from."""
+_INNER = 0.5
+"""The part of the range in which they lie: few points would have a centre near a corner as their closest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,11 +95,11 @@ def _step(points: Floats, centres: Floats, outlet: Outlet, reach: float) -> Floa
 
 
 def spread(clusters: int, width: int, seed: int) -> Floats:
-    """Return public places in [-1, 1], by chance, each far from those before it."""
+    """Return public places in the inner half of [-1, 1], by chance, each far from those before it."""
     chance = Seeds(seed).generator("first centres")
-    found = chance.uniform(-1.0, 1.0, (1, width))
+    found = chance.uniform(-_INNER, _INNER, (1, width))
     while len(found) < clusters:
-        candidates = chance.uniform(-1.0, 1.0, (_CANDIDATES, width))
+        candidates = chance.uniform(-_INNER, _INNER, (_CANDIDATES, width))
         distances = np.square(candidates[:, None] - found).sum(axis=2).min(axis=1)
         found = np.vstack([found, candidates[np.argmax(distances)]])
     return found

@@ -5,7 +5,7 @@ Li 2022, section 5.2.6, DPLSF), with Laplace noise in whole numbers.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -54,7 +54,7 @@ _LOUDEST = 2.0**12
 class LSHForest:
     """A tree of boxes with noisy counts, k-means on the noisy means of its leaves, and a few noisy steps."""
 
-    splits: Halves | Hyperplanes = Halves()
+    splits: Halves | Hyperplanes = field(default_factory=Halves)
     """How boxes are divided: halved column by column, or by random planes, as published."""
     levels: int = 4
     """How often the tree grows at most. It grows less often where noise would hide what it finds."""

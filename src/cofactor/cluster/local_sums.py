@@ -23,7 +23,9 @@ ROOT_TWO = math.sqrt(2)
 """The deviation of Laplace noise, divided by its scale."""
 _FINEST = 2**12
 """The most steps that a user has: finer ones would be lost in any noise."""
-_ROOM = 4.0
+_DRAWN_QUICKLY = 2**11
+"""The scale of noise, in steps, for which steps are made: tables of wider noise take longer to make."""
+_ROOM = 2.0
 """By how much calibration may raise noise before its tables end."""
 
 
@@ -46,14 +48,13 @@ class Sums:
 
     @classmethod
     def fitting(cls, *, width: int, epsilon: float) -> "Sums":
-        """Return steps as fine as the noise of this epsilon can be drawn."""
-        drawable = DiscreteLaplace.largest_noise / _ROOM * epsilon
-        if drawable < 2:
+        """Return steps far finer than the noise of this epsilon, which is not much longer to draw for them."""
+        if DiscreteLaplace.largest_noise / _ROOM * epsilon < 2:
             raise ConfigError(
                 f"an epsilon of {epsilon:.2g} for one sum of a party's columns is too little to learn from. "
                 "Give a larger budget, or use fewer parties."
             )
-        return cls(width=width, size=int(min(drawable, _FINEST)))
+        return cls(width=width, size=max(2, int(min(_DRAWN_QUICKLY * epsilon, _FINEST))))
 
     @property
     def weight(self) -> int:

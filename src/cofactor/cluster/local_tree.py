@@ -63,8 +63,8 @@ class Halves:
     The box of a place becomes small, so sums of points around its middle need little noise.
     """
 
-    def cuts(self, width: int, seed: int) -> Iterator[tuple[Floats, float | None]]:
-        """Yield one column after another, over and over."""
+    def cuts(self, width: int, seed: int) -> Iterator[tuple[Floats, float | None]]:  # noqa: ARG002
+        """Yield one column after another, over and over: nothing is left to chance."""
         while True:
             for column in np.eye(width):
                 yield column, None

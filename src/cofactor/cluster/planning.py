@@ -111,8 +111,8 @@ def check_facts(facts: Facts) -> None:
         )
     if facts.users < 2 or facts.clusters > facts.users:
         raise ConfigError(
-            f"{facts.clusters:,} clusters of {facts.users:,} users cannot be. Ask for fewer clusters, or find "
-            "more users."
+            f"{facts.clusters:,} clusters of {facts.users:,} users cannot be. Ask for fewer clusters, or "
+            "find more users."
         )
     if facts.local_clusters ** len(facts.parties) > MOST_CELLS:
         raise ConfigError(

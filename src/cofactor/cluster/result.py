@@ -107,7 +107,7 @@ class Clustering:
         raise UnknownId(f"there is no party {records.name!r}. There are {', '.join(self.facts.parties)}.")
 
     def segments(self, records: Records) -> "UserAttributes":
-        """Return the same as attributes of the party's users, for recipes: see `cofactor.cluster.segments`."""
+        """Return the same as attributes of the users, for recipes: see `cofactor.cluster.segments`."""
         from cofactor.cluster.segments import segments
 
         return segments(self, records)

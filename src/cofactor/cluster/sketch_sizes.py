@@ -46,18 +46,19 @@ def chosen(
         for low in range(_LOWEST, _HIGHEST + 1)
     ]
     possible = [sketch for sketch in candidates if sketch is not None]
-    if not possible:
+    best = min(possible, key=lambda sketch: deviation(sketch, users, local_clusters), default=None)
+    # The quick bound only finds where to look: what is promised, the accountant says.
+    enough = None if best is None else _enough(best, pairs, epsilon, delta)
+    if enough is None:
         raise Refused(
             f"no number of phantoms keeps epsilon {epsilon:g} and delta {delta:g} with sketches of {rows:,} "
             f"rows for {pairs} pairs of parties. Give a larger budget, or use SecureTable()."
         )
-    best = min(possible, key=lambda sketch: deviation(sketch, users, local_clusters))
 
     def affordable(phantoms: int) -> bool:
-        return cost(replace(best, phantoms=phantoms), pairs, delta) <= epsilon
+        return cost(replace(enough, phantoms=phantoms), pairs, delta) <= epsilon
 
-    # What the Renyi bound found is enough.
-    return replace(best, phantoms=_fewest(affordable, best.phantoms))
+    return replace(enough, phantoms=_fewest(affordable, enough.phantoms))
 
 
 def cost(sketch: PartitionSketch, pairs: int, delta: float) -> float:
@@ -131,10 +132,22 @@ def _with_phantoms(
     return replace(sketch, phantoms=_fewest(affordable, most, 50)) if affordable(most) else None
 
 
-def _fewest(enough: Callable[[int], bool], most: int, parts: int = 1000) -> int:
+def _enough(sketch: PartitionSketch, pairs: int, epsilon: float, delta: float) -> PartitionSketch | None:
+    """Return it with phantoms doubled until the accountant agrees; None if it never does."""
+    while sketch.phantoms <= _MOST_PHANTOMS:
+        if cost(sketch, pairs, delta) <= epsilon:
+            return sketch
+        sketch = replace(sketch, phantoms=2 * sketch.phantoms)
+    return None
+
+
+def _fewest(enough: Callable[[int], bool], most: int, parts: int = 200) -> int:
     """Return the least number that is enough, or one larger by at most so small a part; `most` is enough."""
-    low, high = 0, most
+    high = most
+    while high > 1 and enough(high // 2):
+        high //= 2
+    low = high // 2
     while high - low > max(1, high // parts):
-        middle = max(math.isqrt(low * high), low + 1)
+        middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high

@@ -149,6 +149,21 @@ class Sketches:
         average = facts.users / facts.local_clusters**2
         return average / estimates.deviation(mechanism, facts.users, facts.local_clusters)
 
+    def concerns(self, facts: Facts, schedule: Schedule) -> tuple[str, ...]:
+        """Say where sketches tell nothing."""
+        signal = self.signal(facts, sketch_of(schedule))
+        if signal >= 1:
+            return ()
+        return (
+            f"A combination of two parties' local clusters has {facts.users / facts.local_clusters**2:,.0f} "
+            f"users on average, and sketches tell that to within {1 / signal:,.1f} times as many: next to "
+            "nothing. Use SecureTable(), a larger epsilon, or fewer local clusters.",
+        )
+
+    def alone(self, facts: Facts) -> bool:  # noqa: ARG002 (of any)
+        """Say that it does not hold if others collude: who tells a key opens all sketches made with it."""
+        return False
+
     def promise(self, facts: Facts) -> Promise:
         """Return what the guarantee says besides its numbers."""
         return Promise(

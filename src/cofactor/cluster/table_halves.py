@@ -108,7 +108,7 @@ class TableMember:
         )
         # All of them, so that all parties refuse the same.
         offers = [
-            self._checked(row, _OFFERS, party, _ALL) for row, party in zip(found, parties, strict=False)
+            self._checked(row, _OFFERS, party, _ALL) for row, party in zip(found, parties[:-1], strict=True)
         ]
         rows = []
         for place, party in enumerate(parties[: home.place]):
@@ -164,9 +164,9 @@ class TableMember:
         signature, data = row[:SIGNATURE_BYTES].tobytes(), row[SIGNATURE_BYTES:].tobytes()
         if not verified(self._home.roster[sender], self._told(round, sender, receiver, data), signature):
             raise ProtocolError(
-                f"{self._party}: what came for {sender} in round {round} was not signed by {sender}, for "
-                "this session. Somebody put other numbers in between, or keys were mixed up. Nothing was "
-                "answered."
+                f"{self._party}: what came as that of {sender} was not signed by {sender}, for this session, "
+                "round and receiver. Somebody put other numbers in between, or keys were mixed up. Nothing "
+                "was answered."
             )
         return data
 
@@ -193,12 +193,14 @@ class TableCounter:
         return round == SUMMED
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
-        """Take in the answers of all parties."""
-        missing = [party for party in self._facts.parties if party not in replies]
-        if missing and SUM not in replies:
+        """Take in the answers of all parties, and in the end their sum: without one of them there is none."""
+        wanted = (SUM,) if round == SUMMED else self._facts.parties
+        missing = [party for party in wanted if party not in replies]
+        if missing:
             raise RunError(
-                f"round {round}: {', '.join(missing)} did not answer, and tables cannot be counted without. "
-                "What was charged stays charged. Cluster again when all are back, or without them."
+                f"round {round}: there is no answer of {', '.join(missing)}: a party is missing, and tables "
+                "cannot be counted without it. What was charged stays charged. Cluster again when all are "
+                "back, or without it."
             )
         take = {_OFFERS: self._take_offers, _ANSWERS: self._take_answers, SUMMED: self._take_sum}
         take[round](replies)

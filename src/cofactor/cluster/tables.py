@@ -81,8 +81,8 @@ class SecureTable:
     wants_count: ClassVar[bool] = False
     joint: ClassVar[bool] = True
 
-    share: float = 0.1
-    """The part of epsilon that is meant for the tables: local clusters need far more."""
+    share: float = 0.2
+    """The part of epsilon that is meant for the tables: local clusters need more."""
     bits: int = 3072
     """Size of every party's key: a multiple of 64 from 2048 (112 bits of security) to 8192; 3072 is 128."""
     colluding: float | None = None

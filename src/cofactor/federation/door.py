@@ -235,7 +235,9 @@ class Door:
     def derived(self, values: NDArray[Any]) -> NDArray[Any]:
         """Let out what was made of noisy numbers of this round, and of public ones, alone."""
         if not any(each.protection == "noise" for each in self._passed):
-            raise RunError(f"{self.party}: nothing noisy was made in round {self._round} to derive this from.")
+            raise RunError(
+                f"{self.party}: nothing noisy was made in round {self._round} to derive this from."
+            )
         return self._passes(values, "noise")
 
     def sealed(self, values: NDArray[Any]) -> NDArray[Any]:

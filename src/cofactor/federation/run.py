@@ -242,7 +242,6 @@ def together_as_json(together: Together) -> dict[str, Any]:
 
 def together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
     """Read what `together_as_json` and `write_together` wrote."""
-    found = table.get("alignment")
     return Together(
         split=table["split"],
         session=table["session"],
@@ -253,7 +252,11 @@ def together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
         traffic=table["bytes"],
         roles=tuple(table.get("roles", ())),
         surveys=dict(table.get("surveys", {})),
-        alignment=None if found is None else from_table(Alignment, found, "alignment"),
+        alignment=_alignment_of(table.get("alignment")),
         transcript=(folder / "transcript.jsonl").read_bytes(),
         ledgers={path.stem: path.read_bytes() for path in sorted((folder / "ledgers").glob("*.ledger"))},
     )
+
+
+def _alignment_of(table: Mapping[str, Any] | None) -> Alignment | None:
+    return None if table is None else from_table(Alignment, table, "alignment")

@@ -1,6 +1,6 @@
 """Section 5.5 of the thesis, figure by figure: which clusterings stand side by side."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from cofactor.papers.cells import Effort
 from cofactor.papers.results import ANY_EPSILON, Row
@@ -90,7 +90,7 @@ def components(crowd: Crowd, effort: Effort, progress: Listener) -> list[Row]:
 
     def ways(epsilon: float) -> list[Way]:
         lines = (TWO_PARTY, PRIVATE_TABLE, PRIVATE_CENTRES)
-        return [Published(epsilon=epsilon, lines=lines), *our_methods(epsilon)]
+        return [Published(epsilon=epsilon, lines=lines), *our_methods(epsilon, parts=True)]
 
     return rows_of(crowd, _places(crowd, effort, ways), LOSS, effort, progress)
 

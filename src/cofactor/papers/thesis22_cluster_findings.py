@@ -41,7 +41,7 @@ from cofactor.papers.thesis22_cluster_said import (
     Said,
     pooled,
 )
-from cofactor.papers.thesis22_cluster_table import WRITTEN, chosen
+from cofactor.papers.thesis22_cluster_table import WRITTEN, by_rule
 from cofactor.papers.thesis22_figures import epsilon_column
 
 BARS = {
@@ -223,7 +223,7 @@ def _automatic(name: str, columns: Mapping[str, Row]) -> list[Point]:
     row = next(iter(columns.values()))
     if row.delta is None or row.epsilon_label is None:
         return []
-    local = chosen(
+    local = by_rule(
         users=round(1 / row.delta),
         parties=4 if four_parties(name) else 2,
         epsilon=row.epsilon_label,

@@ -1,7 +1,7 @@
 """The methods that chapter 5 compares, the thesis' and ours, as they would run but for the messages.
 
-All of them find private local clusters in the same way. Methods of the thesis have noise for the parts into
-which Algorithm 2 divides the budget; noise of ours is scaled until all releases together cost the budget.
+Methods of the thesis have noise for the parts into which Algorithm 2 divides the budget, whatever that costs
+in truth; noise of ours is scaled until all releases together cost the budget.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,15 +10,19 @@ from functools import lru_cache
 
 from cofactor.cluster.baselines import exact_table
 from cofactor.cluster.fitting import fitted_additively
+from cofactor.cluster.local import LSHForest
 from cofactor.cluster.method import Facts, Floats, Integers, Membership
 from cofactor.cluster.planning import COUNT, Plan, planned
-from cofactor.cluster.simple import IndependentCounts, LocalMemberships, memberships, oracle_in
+from cofactor.cluster.simple import IndependentCounts, LocalMemberships
+from cofactor.cluster.simple_halves import memberships, oracle_in
+from cofactor.cluster.sketches import Sketches
 from cofactor.cluster.tables import SecureTable
 from cofactor.papers.thesis22_cluster_data import CLUSTERS
 from cofactor.papers.thesis22_cluster_judge import Measures, Split
 from cofactor.papers.thesis22_cluster_names import (
     BASIC,
     CENTRAL,
+    CENTRAL_OURS,
     CENTRAL_PRIVATE,
     INDEPENDENT,
     LOCAL_ANSWERS,
@@ -29,10 +33,12 @@ from cofactor.papers.thesis22_cluster_names import (
     REPAIRED,
     SECURE,
     TWO_PARTY,
+    parts_of,
 )
 from cofactor.papers.thesis22_cluster_rows import Cost, Way
 from cofactor.papers.thesis22_cluster_runs import (
-    LOCAL,
+    DPLSF,
+    OUR_LOCAL,
     budget_of,
     cost,
     count_release,
@@ -48,7 +54,8 @@ from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 
 _HISTOGRAMS, _ANSWERS = IndependentCounts(), LocalMemberships()
-_OURS: dict[str, Membership] = {SECURE: SecureTable()}
+_OURS: dict[str, Membership] = {REPAIRED: Sketches(), SECURE: SecureTable()}
+_CENTRAL = {CENTRAL_PRIVATE: DPLSF, CENTRAL_OURS: OUR_LOCAL}
 _SKETCHED = (BASIC, TWO_PARTY, PROPORTIONAL)
 
 
@@ -70,20 +77,26 @@ class NoPrivacy:
 
 @dataclass(frozen=True, kw_only=True)
 class CentralPrivate:
-    """DPLSF of all columns in one place, with the whole budget."""
+    """Private clusters of all columns in one place, with the whole budget: the thesis' way, and ours."""
 
     epsilon: float
 
     def costs(self, facts: Facts) -> Mapping[str, Cost]:
         """Return the budget, which noise is scaled to."""
-        releases = _central(sum(facts.widths), facts.users, self.epsilon)
-        return {CENTRAL_PRIVATE: cost(releases, self.epsilon, facts.users)}
+        width = sum(facts.widths)
+        return {
+            line: cost(_central(local, width, facts.users, self.epsilon), self.epsilon, facts.users)
+            for line, local in _CENTRAL.items()
+        }
 
     def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:
         """Cluster, as one party that has everything."""
-        releases = _central(sum(split.widths), split.users, self.epsilon)
-        found = private_centres(split.judge.points.values, CLUSTERS, releases, repeat, random)
-        return {CENTRAL_PRIVATE: split.judge.measures(found)}
+        points, found = split.judge.points.values, {}
+        for line, local in _CENTRAL.items():
+            releases = _central(local, sum(split.widths), split.users, self.epsilon)
+            centres = private_centres(local, points, CLUSTERS, releases, repeat, random)
+            found[line] = split.judge.measures(centres)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +131,8 @@ class Published:
         count = noisy_count(facts.users, count_release(shares.count), random)
         found: dict[str, Measures] = {}
         if private := [line for line in self.lines if line != PRIVATE_TABLE]:
-            centres = _local_centres(split, facts, local_releases(facts, shares.local), repeat, random)
+            releases = local_releases(facts, shares.local)
+            centres = _local_centres(DPLSF, split, facts, releases, repeat, random)
             found |= self._with(split, facts, centres, private, shares, count, random)
         if PRIVATE_TABLE in self.lines:
             found |= self._with(split, facts, split.plain_centres, [PRIVATE_TABLE], shares, count, random)
@@ -175,7 +189,8 @@ class Answers:
         """Find local clusters, and tell who is in which."""
         facts = split.facts(CLUSTERS)
         shares = self._shares(facts)
-        centres = _local_centres(split, facts, local_releases(facts, shares.local), repeat, random)
+        releases = local_releases(facts, shares.local)
+        centres = _local_centres(DPLSF, split, facts, releases, repeat, random)
         cells = split.cells(centres)
         return {LOCAL_ANSWERS: final(split, centres, cells, _answered(facts, cells, shares, random))}
 
@@ -190,47 +205,65 @@ class Ours:
     line: str
     epsilon: float
     local_clusters: int = CLUSTERS
+    parts: bool = False
+    """Whether to show what only its centres, or only its table, do in private."""
 
     def costs(self, facts: Facts) -> Mapping[str, Cost]:
         """Return the budget, which noise is scaled to."""
-        plan = _plan(self.line, facts, self.epsilon)
-        return {self.line: cost(plan.whole.releases, self.epsilon, facts.users)}
+        releases = _plan(self.line, facts, self.epsilon).whole.releases
+        own = {self.line: cost(releases, self.epsilon, facts.users)}
+        return own | {line: Cost(note="one half is not private") for line in parts_of(self.line)}
 
     def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:
         """Find local clusters, and count memberships."""
         facts = split.facts(self.local_clusters)
-        plan = _plan(self.line, facts, self.epsilon)
-        own = [plan.schedules[party] for party in facts.parties]
-        centres = _local_centres(split, facts, [each.releases for each in own], repeat, random)
+        schedules = _plan(self.line, facts, self.epsilon).schedules
+        releases = [schedules[party].releases for party in facts.parties]
+        centres = _local_centres(OUR_LOCAL, split, facts, releases, repeat, random)
         cells = split.cells(centres)
-        counts = [release for release in own[0].releases if release.what == COUNT]
+        found = {self.line: final(split, centres, cells, self._table(split, facts, cells, random))}
+        if self.parts:
+            with_table, with_centres = parts_of(self.line)
+            plain = split.cells(split.plain_centres)
+            table = self._table(split, facts, plain, random)
+            found[with_table] = final(split, split.plain_centres, plain, table)
+            found[with_centres] = final(split, centres, cells, exact_table(cells, self.local_clusters))
+        return found
+
+    def _table(self, split: Split, facts: Facts, cells: Sequence[Integers], random: Random) -> Floats:
+        schedule = _plan(self.line, facts, self.epsilon).schedules[facts.parties[0]]
+        counts = [release for release in schedule.releases if release.what == COUNT]
         count = noisy_count(facts.users, counts[0], random) if counts else None
-        table = plan.method.simulated(facts, split.ids, cells, own[0], random, count)
-        return {self.line: final(split, centres, cells, table)}
+        return _OURS[self.line].simulated(facts, split.ids, cells, schedule, random, count)
 
 
-def our_methods(epsilon: float, local_clusters: int = CLUSTERS) -> list[Way]:
+def our_methods(epsilon: float, local_clusters: int = CLUSTERS, *, parts: bool = False) -> list[Way]:
     """Return all of ours."""
-    return [Ours(line=line, epsilon=epsilon, local_clusters=local_clusters) for line in _OURS]
+    return [Ours(line=line, epsilon=epsilon, local_clusters=local_clusters, parts=parts) for line in _OURS]
 
 
 @lru_cache(maxsize=256)
 def _plan(line: str, facts: Facts, epsilon: float) -> Plan:
-    return planned(facts, budget_of(epsilon, facts.users), method=_OURS[line], local=LOCAL)
+    return planned(facts, budget_of(epsilon, facts.users), method=_OURS[line], local=OUR_LOCAL)
 
 
 @lru_cache(maxsize=64)
-def _central(width: int, users: int, epsilon: float) -> tuple[Release, ...]:
-    nominal = LOCAL.releases(width=width, clusters=CLUSTERS, users=users, epsilon=epsilon, by="all")
+def _central(local: LSHForest, width: int, users: int, epsilon: float) -> tuple[Release, ...]:
+    nominal = local.releases(width=width, clusters=CLUSTERS, users=users, epsilon=epsilon, by="all")
     schedule = Schedule(releases=nominal, rounds=1, users=users)
     return calibrated(schedule, budget_of(epsilon, users)).releases
 
 
 def _local_centres(
-    split: Split, facts: Facts, releases: Sequence[Sequence[Release]], repeat: int, random: Random
+    local: LSHForest,
+    split: Split,
+    facts: Facts,
+    releases: Sequence[Sequence[Release]],
+    repeat: int,
+    random: Random,
 ) -> list[Floats]:
     return [
-        private_centres(part, facts.local_clusters, own, repeat, random)
+        private_centres(local, part, facts.local_clusters, own, repeat, random)
         for part, own in zip(split.parts, releases, strict=True)
     ]
 

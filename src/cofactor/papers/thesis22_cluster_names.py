@@ -14,7 +14,14 @@ PRIVATE_TABLE, PRIVATE_CENTRES = "k-means + DPFMPS-2PEst", "DPLSF + exact table"
 """One part in private, as in figure 5.7."""
 REPAIRED, SECURE = "ours: Sketches", "ours: SecureTable"
 
+CENTRAL_OURS = "ours: central LSHForest"
+
 LOSS, V_MEASURE, TABLE_ERROR = "loss ratio", "V-measure", "relative error"
+
+
+def parts_of(line: str) -> tuple[str, str]:
+    """Return what lines are called that show only the table, or only the centres, of a method in private."""
+    return f"{line}, k-means centres", f"{line}, exact table"
 
 
 def even(columns: int, parties: int) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from cofactor.cluster.joining import joined
 from cofactor.cluster.local import LSHForest
+from cofactor.cluster.local_tree import Hyperplanes
 from cofactor.cluster.method import Facts, Floats, Integers
 from cofactor.cluster.planning import COUNT, COUNTED
 from cofactor.papers.thesis22_cluster_data import CLUSTERS
@@ -21,8 +22,10 @@ from cofactor.privacy.releasing import Releasing
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 
-LOCAL = LSHForest()
-"""How all find private local clusters: the thesis' DPLSF."""
+DPLSF = LSHForest(splits=Hyperplanes(), steps=0)
+"""How the thesis' methods find local clusters: by random planes."""
+OUR_LOCAL = LSHForest()
+"""How ours do."""
 _MANY = 10
 """Rounds: more than anything here takes."""
 
@@ -33,9 +36,9 @@ def budget_of(epsilon: float, users: int) -> Budget:
 
 
 def local_releases(facts: Facts, epsilon: float) -> list[tuple[Release, ...]]:
-    """Return what each party releases to find its local clusters with so much of epsilon."""
+    """Return what each party releases for the thesis' local clusters with so much of epsilon."""
     return [
-        LOCAL.releases(
+        DPLSF.releases(
             width=width, clusters=facts.local_clusters, users=facts.users, epsilon=epsilon, by=party
         )
         for party, width in zip(facts.parties, facts.widths, strict=True)
@@ -55,11 +58,16 @@ def noisy_count(users: int, release: Release, random: Random) -> float:
 
 
 def private_centres(
-    points: Floats, clusters: int, releases: Sequence[Release], repeat: int, random: Random
+    local: LSHForest,
+    points: Floats,
+    clusters: int,
+    releases: Sequence[Release],
+    repeat: int,
+    random: Random,
 ) -> Floats:
     """Return a party's local centres."""
     by_name = {release.what: release for release in releases}
-    return LOCAL.centres(
+    return local.centres(
         points,
         clusters=clusters,
         users=len(points),

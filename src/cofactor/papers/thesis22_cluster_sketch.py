@@ -3,15 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import combinations
 
 import numpy as np
 
-from cofactor.cluster.estimates import harmonic
+from cofactor.cluster.estimates import complements, harmonic
 from cofactor.cluster.fitting import as_counts, fitted, fitted_additively
 from cofactor.cluster.method import Floats, Integers
-from cofactor.cluster.sketching import LARGEST_HASH
+from cofactor.cluster.sketching import LARGEST_HASH, drawn
 from cofactor.privacy.bounding import registers as bounded_registers
 from cofactor.privacy.sketches import PartitionSketch
 from cofactor.randomness import Random
@@ -54,33 +53,14 @@ class Shares:
 
 
 def released(table: Floats, sketch: PartitionSketch, random: Random) -> list[Integers]:
-    """Draw every party's registers, with phantoms, from their joint law, given how many users are where.
-
-    Of c users who are in the same clusters at all parties, the largest hash in a row is at most z with
-    probability (1 - 2^-z)^c.
-    """
-    counts = table.reshape(-1)
-    there = np.flatnonzero(counts)
-    chance = np.random.default_rng(random.new_key())
-    drawn = chance.random((sketch.rows, there.size))
-    below = -np.expm1(np.log(drawn) / counts[there])
-    largest = np.clip(np.ceil(-np.log2(below)), 1, sketch.high).astype(np.int64)
-    places = np.unravel_index(there, table.shape)
-    return [_party(largest, own, table.shape[0], sketch, random) for own in places]
-
-
-def _party(
-    largest: Integers, own: Integers, clusters: int, sketch: PartitionSketch, random: Random
-) -> Integers:
-    found = np.zeros((sketch.rows, clusters), np.int64)
-    for cluster in np.unique(own):
-        found[:, cluster] = largest[:, own == cluster].max(axis=1)
-    return np.asarray(sketch.noisy(bounded_registers(found), random))
+    """Draw every party's registers from their joint law, given how many users are where, and add phantoms."""
+    found = drawn(table.astype(np.int64), sketch.rows, random)
+    return [np.asarray(sketch.noisy(bounded_registers(own), random)) for own in found]
 
 
 def basic(registers: Sequence[Integers], users: float, phantoms: int) -> Floats:
     """Estimate a table by Algorithm 5: everybody less those who are outside of a combination of clusters."""
-    return as_counts(_inside(registers, users, phantoms), users)
+    return as_counts(complements(registers, phantoms, users), users)
 
 
 def two_party(
@@ -99,18 +79,3 @@ def two_party(
         return fitted(pairs, grid, users)
     sizes = [harmonic(own, phantoms) for own in registers]
     return fitted_additively(pairs, grid, users, sizes=sizes)
-
-
-def _inside(registers: Sequence[Integers], users: float, phantoms: int) -> Floats:
-    others = [_largest_of_others(own) for own in registers]
-    rows, grid = len(others[0]), [own.shape[1] for own in others]
-    outside = reduce(lambda some, own: np.maximum(some[..., None], own[:, None, :]).reshape(rows, -1), others)
-    merged = sum(clusters - 1 for clusters in grid)
-    return (users - harmonic(outside, merged * phantoms)).reshape(grid)
-
-
-def _largest_of_others(registers: Integers) -> Integers:
-    """Return, for every cluster, the register of all others together."""
-    clusters = registers.shape[1]
-    found = [np.delete(registers, cluster, axis=1).max(axis=1) for cluster in range(clusters)]
-    return np.stack(found, axis=1)

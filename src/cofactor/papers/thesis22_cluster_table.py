@@ -1,17 +1,20 @@
 """Table 5.1 of the thesis: how many local clusters its rule chooses (section 5.4.2)."""
 
-import math
 from collections.abc import Sequence
+from functools import partial
 
+from cofactor.cluster.sketch_sizes import SPREAD, published_local_clusters, usual_local_clusters
+from cofactor.cluster.sketches import Sketches
 from cofactor.papers.cells import Effort
 from cofactor.papers.results import Row
 from cofactor.papers.thesis22_cluster_data import CLUSTERS, Crowd
+from cofactor.papers.thesis22_cluster_names import REPAIRED
 from cofactor.papers.thesis22_cluster_sketch import ROWS, Shares
 from cofactor.papers.thesis22_figures import epsilon_column
 from cofactor.progress import Listener
 
-WRITTEN, MEASURED = 0.649, 1.04
-"""What relates a sketch's error to its rows: the thesis' number, and that of the largest of hashes."""
+WRITTEN = 0.649
+"""What relates a sketch's error to its rows in the thesis; of the largest of hashes, `SPREAD` is true."""
 PRINTED = {
     (2, 20_000): (4, 5, 5, 6, 6),
     (2, 60_000): (5, 6, 6, 7, 7),
@@ -22,9 +25,6 @@ PRINTED = {
 }
 """By parties and users, for each epsilon."""
 TABLE_EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
-_PAIR = 2
-"""Tables are those of two parties, however many there are."""
-_MOST = 100
 
 
 def rule_line(rho: float) -> str:
@@ -32,34 +32,47 @@ def rule_line(rho: float) -> str:
     return f"rule, rho {rho:g}"
 
 
-def chosen(*, users: int, parties: int, epsilon: float, rho: float, clusters: int = CLUSTERS) -> int:
-    """Return the least number whose average cell drowns in the noise, or more, if clusters need more."""
+def by_rule(*, users: int, parties: int, epsilon: float, rho: float) -> int:
+    """Return how many local clusters the rule chooses, with the thesis' parts of a budget."""
     shares = Shares.of(epsilon, users, parties)
-    drowned = next(local for local in range(1, _MOST) if _drowns(local, users, shares, rho))
-    return max(drowned, math.ceil(math.pow(clusters, 1 / parties)))
-
-
-def _drowns(local: int, users: int, shares: Shares, rho: float) -> bool:
-    """Say whether two standard deviations (Theorem 5.3.3) exceed an average cell."""
-    cell = users / local**2
-    phantoms = 4 * rho * _PAIR * (local - 1) * math.sqrt(math.log(1 / shares.delta)) / shares.members
-    return 2 * (rho * (users - cell) / math.sqrt(ROWS) + phantoms) >= cell
+    return published_local_clusters(
+        users=users,
+        clusters=CLUSTERS,
+        parties=parties,
+        epsilon=shares.members,
+        delta=shares.delta,
+        rows=ROWS,
+        spread=rho,
+    )
 
 
 def local_clusters_table(crowd: Crowd, effort: Effort, progress: Listener) -> list[Row]:  # noqa: ARG001
-    """Return Table 5.1, beside what the rule chooses; it depends on no data."""
+    """Return Table 5.1, beside what the rule chooses, and what ours does; neither depends on any data."""
+    lines = {rule_line(rho): partial(by_rule, rho=rho) for rho in (WRITTEN, SPREAD)} | {REPAIRED: _ours}
     return [
         Row(
-            line=rule_line(rho),
+            line=line,
             panel=f"S = {parties}, {users:,} users",
             column=epsilon_column(epsilon),
-            ours=float(chosen(users=users, parties=parties, epsilon=epsilon, rho=rho)),
+            ours=float(chosen(users=users, parties=parties, epsilon=epsilon)),
             paper=float(printed),
         )
         for (parties, users), row in PRINTED.items()
-        for rho in (WRITTEN, MEASURED)
+        for line, chosen in lines.items()
         for epsilon, printed in zip(TABLE_EPSILONS, row, strict=True)
     ]
+
+
+def _ours(*, users: int, parties: int, epsilon: float) -> int:
+    method = Sketches()
+    return usual_local_clusters(
+        users=users,
+        clusters=CLUSTERS,
+        parties=parties,
+        epsilon=method.share * epsilon,
+        delta=1 / users,
+        rows=method.rows,
+    )
 
 
 def findings_table(rows: Sequence[Row]) -> list[str]:
@@ -68,5 +81,5 @@ def findings_table(rows: Sequence[Row]) -> list[str]:
     for line in dict.fromkeys(row.line for row in rows):
         own = [row for row in rows if row.line == line and row.paper is not None]
         same = sum(row.ours == row.paper for row in own)
-        found.append(f"Numbers of local clusters by the {line}: {same} of {len(own)} as printed.")
+        found.append(f"Local clusters, {line}: {same} of {len(own)} as printed.")
     return found

@@ -34,7 +34,7 @@ def rows() -> list[Row]:
     whole = key + encrypt + multiply + decrypt
     peer = ask_peer("phe", PHE, "phe_sums.py", BITS, SAMPLE)
     theirs = USERS * (peer["encrypt"] + peer["add"]) + CLUSTERS * (peer["encrypt"] + peer["decrypt"])
-    name, other = f"table of {USERS:,} users", f"phe {BITS}, extrapolated"
+    name, other = f"cluster: table of {USERS:,} users", f"phe {BITS}, extrapolated"
     return [
         faster(f"{name}: both parties", ours=whole, peer=LIMIT, peer_name="limit"),
         faster(f"{name}: both parties, beside", ours=whole, peer=theirs, peer_name=other),

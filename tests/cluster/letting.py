@@ -86,7 +86,7 @@ def draw(chance: np.random.Generator, width: int) -> tuple[float, ...]:
     if kind == 1:
         return tuple(float(x) for x in chance.choice([0.0, -0.0, 0.5, -0.5, 5e-324], width))
     if kind == 2:
-        return tuple(float(x) for x in chance.choice([-1e139, 1e139, 1.5, -7.0], width))
+        return tuple(float(x) for x in chance.choice([-1e300, np.inf, np.nan, 1.5, -7.0], width))
     return tuple(float(x) for x in chance.uniform(-1, 1, width))
 
 

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cofactor.cluster.kmeans import clustered, loss
+from cofactor.cluster.lloyd import PrivateLloyd
 from cofactor.cluster.local import LSHForest
-from cofactor.cluster.local_sums import Sums
+from cofactor.cluster.local_sums import Sums, clipped
 from cofactor.cluster.local_tree import Halves, Hyperplanes, divided, everything, kept_only, largest
+from cofactor.config import as_table, from_table
 from cofactor.errors import ConfigError
 from cofactor.privacy.clipping import clipped_whole
 from cofactor.privacy.coverage import assert_noise_covers
@@ -115,6 +117,19 @@ def test_the_tree_alone_finds_clear_clusters_but_steps_find_them_better() -> Non
     assert loss(points, found_in(LSHForest(), points, epsilon=0.5)) < loss(points, alone)
 
 
+@pytest.mark.parametrize("method", [SMALL, PLANES], ids=["halves", "planes"])
+def test_with_hardly_any_noise_the_tree_finds_places_in_corners_of_their_boxes(method: LSHForest) -> None:
+    places = points_of(UNITS[:3], WIDTH)
+    found = found_in(replace(method, steps=0), np.repeat(places, 1000, axis=0), epsilon=100.0)
+    assert farthest(found, places) < 0.01
+
+
+def test_values_outside_count_like_those_at_the_edge() -> None:
+    points, _ = blobs(4, 500)
+    found = found_in(LSHForest(), 3 * points)
+    np.testing.assert_array_equal(found, found_in(LSHForest(), np.clip(3 * points, -1, 1)))
+
+
 def test_boxes_are_divided_where_points_are() -> None:
     plan = schedule_of(SMALL, width=WIDTH, users=USERS, epsilon=8.0)
     let = Letting(plan)
@@ -167,6 +182,24 @@ def test_all_users_at_one_place_are_found_there() -> None:
     assert np.abs(found - 0.3).max(axis=1).min() < 0.02
 
 
+def test_what_is_no_number_counts_as_nothing_and_never_fails() -> None:
+    strange = np.array([[np.nan, np.inf], [-np.inf, 1e300], [-1.5, 0.25]])
+    np.testing.assert_array_equal(clipped(strange), [[0, 1], [-1, 1], [-1, 0.25]])
+    with pytest.raises(ConfigError, match="a row for each user"):
+        clipped(np.zeros(3))
+
+
+@pytest.mark.parametrize("local", [LSHForest(splits=Hyperplanes(), steps=1), PrivateLloyd(iterations=2)])
+def test_settings_survive_a_table(local: LSHForest | PrivateLloyd) -> None:
+    assert from_table(LSHForest | PrivateLloyd, as_table(local), "local") == local
+
+
+def test_a_schedule_of_something_else_is_refused() -> None:
+    plan = schedule_of(PrivateLloyd(), width=WIDTH, users=USERS)
+    with pytest.raises(ConfigError, match="the schedule has no sums of leaves"):
+        centres_of(LSHForest(), crowd(), Letting(plan), users=USERS)
+
+
 def test_a_budget_too_small_to_learn_from_is_refused() -> None:
     with pytest.raises(ConfigError, match="too little to learn from"):
         schedule_of(LSHForest(), width=4, users=10**6, epsilon=1e-4)
@@ -197,7 +230,7 @@ def test_every_point_lies_in_its_box_and_where_does_not_depend_on_others(
     seed: int, width: int, planes: bool
 ) -> None:
     chance = np.random.default_rng(seed)
-    points = np.array([np.clip(draw(chance, width), -1, 1) for _ in range(30)])
+    points = clipped(np.array([draw(chance, width) for _ in range(30)]))
 
     def fallen(some: NDArray[np.float64]) -> tuple[NDArray[np.int64], Any]:
         places, boxes = np.zeros(len(some), np.int64), everything(width)

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from cofactor.cluster.estimates import deviation, sizes
 from cofactor.cluster.method import NOWHERE, Integers
 from cofactor.cluster.published_sketch import basic, published, published_registers, two_party
+from cofactor.cluster.register_law import RegisterLaw
 from cofactor.cluster.sketch_halves import (
     SKETCHES,
     OfferSketchKey,
@@ -120,6 +122,37 @@ def test_keys_are_public_and_registers_noisy() -> None:
     assert played.protections(3) == {"noise"}
 
 
+@pytest.mark.parametrize("users", [1, 60])
+def test_what_a_party_sends_of_empty_clusters_has_the_law_of_its_phantoms(users: int) -> None:
+    """Fails by chance less than once in ten million runs."""
+    nobody = [np.full(users, NOWHERE)] * 2
+    played = counting(Sketches(rows=4096), nobody, clusters=CLUSTERS, epsilon=1.0).run()
+    sketch = sketch_of(played.schedule)
+    expected = RegisterLaw(sketch).one(np.array(float(sketch.phantoms)))[0]
+    for sent in played.counter._pair(0, 1):
+        seen = np.bincount(sent.reshape(-1) - sketch.low, minlength=len(expected))
+        often = expected * sent.size >= 20
+        wanted = np.append(expected[often], expected[~often].sum()) * sent.size
+        found = np.append(seen[often], seen[~often].sum())
+        statistic = ((found - wanted) ** 2 / np.maximum(wanted, 1e-9)).sum()
+        assert stats.chi2.sf(statistic, often.sum()) > 1e-8
+
+
+def test_phantoms_of_two_parties_and_of_two_clusters_are_independent() -> None:
+    """Fails by chance less than once in ten million runs: ties are within six deviations."""
+    nobody = [np.full(5, NOWHERE)] * 2
+    played = counting(Sketches(rows=4096), nobody, clusters=CLUSTERS, epsilon=1.0).run()
+    first, second = played.counter._pair(0, 1)
+    law = RegisterLaw(sketch := sketch_of(played.schedule))
+    alike = float((law.one(np.array(float(sketch.phantoms)))[0] ** 2).sum())
+    for one, other in (
+        (first[:, 0], second[:, 0]),
+        (first[:, 0], first[:, 1]),
+        (first[1:, 0], first[:-1, 0]),
+    ):
+        assert abs(np.mean(one == other) - alike) < 6 * math.sqrt(alike / 4000)
+
+
 # A coordinator that does not keep to it.
 
 
@@ -186,6 +219,27 @@ def test_keys_signed_for_another_session_are_refused() -> None:
     played.homes[1].door.begin(3)
     with pytest.raises(ProtocolError, match="party 0 has not signed"):
         played.members[1].answer(3, SketchKeys(keys=rows))
+
+
+def test_a_key_signed_for_another_place_is_refused() -> None:
+    played = begun(2)
+    rows = offered_by_all(played)
+    home = played.homes[0]
+    data = _to_sign(home.session, home.facts, 1, rows[0, :32].tobytes())
+    rows[0, 32:] = np.frombuffer(home.identity.sign(data), np.uint8)
+    played.homes[1].door.begin(3)
+    with pytest.raises(ProtocolError, match="party 0 has not signed"):
+        played.members[1].answer(3, SketchKeys(keys=rows))
+
+
+def test_a_party_that_offers_the_key_of_another_does_not_get_its_secret() -> None:
+    played = begun(3)
+    rows = offered_by_all(played)
+    thief, key = played.homes[2], rows[0, :32].tobytes()
+    rows[2, :32] = rows[0, :32]
+    rows[2, 32:] = np.frombuffer(thief.identity.sign(_to_sign(thief.session, thief.facts, 2, key)), np.uint8)
+    with_first, with_thief = played.members[1]._agreed(SketchKeys(keys=rows))
+    assert with_first != with_thief
 
 
 def test_an_own_key_of_earlier_is_noticed() -> None:

@@ -194,6 +194,7 @@ def test_the_release_that_is_charged_is_the_one_that_was_planned() -> None:
 
 def test_noise_is_scaled_to_a_budget() -> None:
     (release,) = calibrated(schedule_of(METHOD, facts(), 0.3), budget(1.0)).releases
+    assert (release.first, release.count(METHOD.rounds + 1)) == (4, 1)
     assert 0.9 < release.mechanism.noise_multiplier < 1.1  # type: ignore[attr-defined]
 
 
@@ -423,3 +424,5 @@ def test_the_guarantee_says_what_it_rests_on() -> None:
     assert told.shared == {TABLES: 1.0}
     fewer = SecureTable(colluding=0.34).promise(facts(widths=(1,) * 3))
     assert fewer.shared == {TABLES: 0.5}
+    assert "all of the noise" in " ".join(told.covers)
+    assert "all of the noise" not in " ".join(fewer.covers)

@@ -16,7 +16,7 @@ def joined(centres: Sequence[Floats], table: Floats, clusters: int, *, seed: int
 def sizes_of(centres: Sequence[Floats], table: Floats, found: Floats) -> Floats:
     """Return about how many users belong to each of the centres that were found."""
     nearest = labels(combinations_of(centres), found)
-    return np.bincount(nearest, table.reshape(-1), minlength=len(found))
+    return np.bincount(nearest, table.reshape(-1), minlength=len(found)).astype(np.float64)
 
 
 def combinations_of(centres: Sequence[Floats]) -> Floats:

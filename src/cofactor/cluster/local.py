@@ -1,7 +1,7 @@
 """Private clusters of a party's own columns: a tree finds where points are, then centres move a little.
 
-Adapted from the forest of locality-sensitive hashes of Google's differential privacy library (thesis of
-Li 2022, section 5.2.6, DPLSF), with Laplace noise in whole numbers.
+Adapted from DPLSF, the forest of locality-sensitive hashes of Google's differential privacy library (thesis,
+section 5.2.6), with Laplace noise in whole numbers.
 """
 
 import math

@@ -11,7 +11,7 @@ from cofactor.cluster.method import Let
 from cofactor.config import positive, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy.bounding import Bounded
-from cofactor.privacy.clipping import checked_reals, clipped_whole
+from cofactor.privacy.clipping import clipped_whole
 from cofactor.privacy.events import Bound
 from cofactor.privacy.mechanisms import DiscreteLaplace
 from cofactor.privacy.schedule import Release, Schedule
@@ -48,7 +48,7 @@ class Sums:
 
     @classmethod
     def fitting(cls, *, width: int, epsilon: float) -> "Sums":
-        """Return steps far finer than the noise of this epsilon, which is not much longer to draw for them."""
+        """Return steps far finer than the noise of this epsilon, as long as that can be drawn in them."""
         if DiscreteLaplace.largest_noise / _ROOM * epsilon < 2:
             raise ConfigError(
                 f"an epsilon of {epsilon:.2g} for one sum of a party's columns is too little to learn from. "
@@ -108,7 +108,9 @@ class Outlet:
 
     def release(self, name: str) -> Release:
         """Return what the schedule says of a release."""
-        return next(self._named(name))
+        for each in self._named(name):
+            return each
+        raise ConfigError(f"the schedule has no {name}. Make it with `releases` of the same settings.")
 
     def has(self, name: str) -> bool:
         """Say whether there is such a release."""
@@ -145,5 +147,11 @@ def planned(name: str, *, by: str, bound: Bound, epsilon: float, dimension: int,
 
 
 def clipped(points: Floats) -> Floats:
-    """Return points with every coordinate clipped to [-1, 1]."""
-    return np.clip(checked_reals("points", points, dimensions=2).astype(np.float64), -1.0, 1.0)
+    """Return points with every coordinate clipped to [-1, 1], and 0 for what is no number.
+
+    Nothing is refused: that would tell of the one user whose values are out of order.
+    """
+    found = np.asarray(points, np.float64)
+    if found.ndim != 2 or found.shape[1] < 1:
+        raise ConfigError("points must be a table with a row for each user, and at least one column.")
+    return np.clip(np.where(np.isnan(found), 0.0, found), -1.0, 1.0)

@@ -145,18 +145,20 @@ class Membership(Protocol):
     """Whether the number of users must be told by itself, with noise, for it."""
     joint: ClassVar[bool]
     """Whether its releases are one of all parties together, which each charges; else each has its own."""
-    share: float
-    """The part of epsilon that is meant for it; local clusters, and the count, have the rest."""
+
+    @property
+    def share(self) -> float:
+        """The part of epsilon that is meant for it; local clusters, and the count, have the rest."""
 
     @property
     def aggregate(self) -> SecureSum | None:
         """How sums are made, if it wants any."""
 
     def releases(self, facts: Facts, *, epsilon: float, delta: float) -> tuple[Release, ...]:
-        """Return what counting releases, with noise for (epsilon, delta) of all parties together.
+        """Return what counting releases, with noise for (epsilon, delta).
 
         If it is joint, every party charges all of it, as `Event.joint`, whichever part of it the party sends.
-        If not, these are the releases of one party, with its part of epsilon and delta.
+        If not, these are the releases of one party.
         """
 
     def member(self, home: Home) -> Member:

@@ -63,7 +63,10 @@ def planned(facts: Facts, budget: Budget, *, method: Membership, local: LocalClu
     ]
     if counted:
         own[0] = (*own[0], _count(counted))
-    together = method.releases(facts, epsilon=method.share * budget.epsilon, delta=budget.delta)
+    times = 1 if method.joint else len(facts.parties)
+    together = method.releases(
+        facts, epsilon=method.share * budget.epsilon / times, delta=budget.delta / times
+    )
     return _settled(facts, budget, method, local, own, together)
 
 

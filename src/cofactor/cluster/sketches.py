@@ -167,11 +167,14 @@ class Sketches:
     def promise(self, facts: Facts) -> Promise:
         """Return what the guarantee says besides its numbers."""
         return Promise(
-            against=("the coordinator, as long as no party tells it a key", "everyone who sees the clusters"),
+            against=(
+                "the coordinator (as long as no party tells it a key)",
+                "everyone who sees the clusters",
+            ),
             covers=(
-                f"The sketches of all pairs of parties, {len(facts.pairs)} of them, and whatever is made of "
-                "them. They are accounted together and by their exact law: parties that share a key show the "
-                "same hash of a user, and their costs do not merely add up, as the published theorem has it "
+                f"The sketches of every two parties (pairs: {len(facts.pairs)}), and what is made of them. "
+                "They are accounted together and by their exact law: parties that share a key show the same "
+                "hash of a user, so that their costs do not merely add up, as the published theorem has it "
                 "(thesis, Theorem 5.3.2).",
             ),
             does_not_cover=(

@@ -40,7 +40,7 @@ def registers(key: bytes, ids: Sequence[str], cells: Integers, clusters: int, ro
     """
     _check(key, ids, cells, clusters, rows)
     found = np.zeros((rows, clusters), np.int64)
-    stream = _Stream(key, rows)
+    stream = _Stream(key, rows, len(ids))
     for cluster in range(clusters):
         members = np.flatnonzero(cells == cluster)
         if members.size:
@@ -75,13 +75,13 @@ def _by_cluster(largest: Integers, clusters: Integers, size: int) -> Integers:
 class _Stream:
     """The words of users under one key."""
 
-    def __init__(self, key: bytes, rows: int) -> None:
+    def __init__(self, key: bytes, rows: int, users: int) -> None:
         self._digest_key = blake2b(key=key, person=b"cofactor ids", digest_size=SECRET_BYTES).digest()
         block_key = blake2b(key=key, person=b"cofactor words", digest_size=SECRET_BYTES).digest()
         # Every block is asked for once, and no two are equal: then the mere block cipher is what is wanted.
         self._cipher = Cipher(AES(block_key), ECB()).encryptor()
         blocks = -(-rows * _WORD_BYTES // _BLOCK_BYTES)
-        self._rows, self._users = rows, max(1, _AT_ONCE // (blocks * _BLOCK_BYTES))
+        self._rows, self._users = rows, max(1, min(users, _AT_ONCE // (blocks * _BLOCK_BYTES)))
         self._plain = np.empty((self._users, blocks, _BLOCK_BYTES), np.uint8)
         self._plain[:, :, _DIGEST_BYTES:] = np.arange(blocks, dtype="<u4").view(np.uint8).reshape(-1, 4)
         self._secret = np.empty(self._plain.size + _BLOCK_BYTES, np.uint8)

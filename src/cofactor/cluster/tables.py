@@ -43,6 +43,10 @@ from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 
 _BITS = range(2048, 8193, 64)
+_ALL_NOISE = (
+    "Every party adds all of the noise to what is opened: whoever takes the own off, or that of all but one, "
+    "is left with all of another's."
+)
 _ALL_OTHERS = 0.99
 """Of fewer than a hundred parties, all but one."""
 
@@ -129,11 +133,11 @@ class SecureTable:
             ),
         )
 
-    def member(self, home: Home) -> "TableMember":
+    def member(self, home: Home) -> TableMember:
         """Return a party's half."""
         return TableMember(home, self.layout(home.facts))
 
-    def counter(self, facts: Facts, schedule: Schedule) -> "TableCounter":  # noqa: ARG002 (noise adds no bias)
+    def counter(self, facts: Facts, schedule: Schedule) -> TableCounter:  # noqa: ARG002 (noise adds no bias)
         """Return the coordinator's half."""
         return TableCounter(facts, self.layout(facts))
 
@@ -183,8 +187,10 @@ class SecureTable:
         assert layers is not None
         return Promise(
             against=("the coordinator", "the other parties", "everyone who sees the clusters"),
-            covers=("The tables of all pairs of parties, and whatever is made of them.",),
-            does_not_cover=("What a party that keeps to the protocol could compute alone.",),
+            covers=(
+                "The tables of all pairs of parties, and whatever is made of them.",
+                *((_ALL_NOISE,) if self.alone(facts) else ()),
+            ),
             assumptions=(*self.aggregate.assumptions(parties), *_encryption(self.bits)),
             shared={TABLES: min(1.0, layers.remaining(parties, 1.0))},
         )

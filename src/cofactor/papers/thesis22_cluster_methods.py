@@ -5,7 +5,7 @@ in truth; noise of ours is scaled until all releases together cost the budget.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cofactor.cluster.baselines import exact_table
@@ -120,9 +120,8 @@ class Published:
             PRIVATE_CENTRES: local,
         }
         notes = {PRIVATE_TABLE: "centres are not private", PRIVATE_CENTRES: "the table is not private"}
-        return {
-            line: cost(parts[line], self.epsilon, facts.users, notes.get(line, "")) for line in self.lines
-        }
+        known = {own: cost(own, self.epsilon, facts.users) for own in {parts[line] for line in self.lines}}
+        return {line: replace(known[parts[line]], note=notes.get(line, "")) for line in self.lines}
 
     def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:
         """Find local clusters, and what each of the methods makes of them."""

@@ -28,6 +28,10 @@ class Cost:
     note: str = ""
 
 
+_WAYS, _REPEATS = 100, 100_000
+"""More than there are in any column, so that none begins with the seed of another."""
+
+
 class Way(Protocol):
     """One or more ways of clustering that share a part of their releases."""
 
@@ -58,30 +62,40 @@ def rows_of(
     Chance is that of tests, so that a figure comes out the same again. The law is that of secure chance, but
     whoever knows the seed could take the noise off: these data are public or made up.
     """
-    found: dict[tuple[int, str], list[float]] = {}
-    splits: dict[tuple[int, ...], Split] = {}
-    done, steps = 0, effort.seeds * len(places)
-    for repeat in range(1, effort.seeds + 1):
-        random = InsecureRandom(repeat)
-        if crowd.anew or not splits:
-            judge = Judge(points=crowd.drawn(repeat))
-            splits = {place.widths: Split(judge=judge, widths=place.widths) for place in places}
-        for number, place in enumerate(places):
-            for way in place.ways:
-                for line, measures in way.measures(splits[place.widths], repeat, random).items():
-                    if measure in measures:
-                        found.setdefault((number, line), []).append(measures[measure])
-            done += 1
-            progress(Progress("clusterings", done, steps, f"{place.panel}, {place.column}"))
-    costs = [_costs(place, splits[place.widths]) for place in places]
-    return [
-        _row(places[number], line, costs[number][line], values) for (number, line), values in found.items()
-    ]
+    judges = _judges(crowd, effort.seeds)
+    splits = {
+        widths: [Split(judge=judge, widths=widths) for judge in judges]
+        for widths in dict.fromkeys(place.widths for place in places)
+    }
+    rows: list[Row] = []
+    for number, place in enumerate(places):
+        own = splits[place.widths]
+        for order, way in enumerate(place.ways):
+            costs = way.costs(own[0].facts(place.local_clusters))
+            found = _repeated(way, own, effort.seeds, measure, seed=(number * _WAYS + order) * _REPEATS)
+            rows += [_row(place, line, costs[line], values) for line, values in found.items()]
+        progress(Progress("columns", number + 1, len(places), f"{place.panel}, {place.column}"))
+    return rows
 
 
-def _costs(place: Place, split: Split) -> dict[str, Cost]:
-    facts = split.facts(place.local_clusters)
-    return {line: cost for way in place.ways for line, cost in way.costs(facts).items()}
+def _judges(crowd: Crowd, repeats: int) -> list[Judge]:
+    """Return the users of every repeat; where they are the same, what is known of them is found out once."""
+    if crowd.anew:
+        return [Judge(points=crowd.drawn(repeat)) for repeat in range(1, repeats + 1)]
+    return [Judge(points=crowd.drawn(1))]
+
+
+def _repeated(
+    way: Way, splits: Sequence[Split], repeats: int, measure: str, *, seed: int
+) -> dict[str, list[float]]:
+    """Return by line what one measure says of each repeat; no two share their chance."""
+    found: dict[str, list[float]] = {}
+    for repeat in range(1, repeats + 1):
+        split = splits[(repeat - 1) % len(splits)]
+        for line, measures in way.measures(split, repeat, InsecureRandom(seed + repeat)).items():
+            if measure in measures:
+                found.setdefault(line, []).append(measures[measure])
+    return found
 
 
 def _row(place: Place, line: str, cost: Cost, values: Sequence[float]) -> Repeated:

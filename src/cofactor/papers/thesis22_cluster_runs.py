@@ -83,11 +83,11 @@ def final(split: Split, centres: Sequence[Floats], cells: Sequence[Integers], ta
     return {**split.judge.measures(found), TABLE_ERROR: table_error(table, cells)}
 
 
-def cost(releases: Iterable[Release], epsilon: float, users: int, note: str = "") -> Cost:
+def cost(releases: Iterable[Release], epsilon: float, users: int) -> Cost:
     """Return what releases cost beside what they are said to."""
     events: list[Event] = Schedule(releases=tuple(releases), rounds=_MANY).events()
     found = spent(events, 1 / users, unit="user")
-    return Cost(label=epsilon, epsilon=found.epsilon, delta=1 / users, note=note)
+    return Cost(label=epsilon, epsilon=found.epsilon, delta=1 / users)
 
 
 def _noisy(release: Release, bounded: Bounded, random: Random) -> Integers:

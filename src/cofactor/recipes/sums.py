@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from cofactor.crypto.neighbours import Neighbourhood
-from cofactor.federation.hidden_sums import HiddenSum, SecureSum
+from cofactor.federation.hidden_sums import HiddenSum
+from cofactor.federation.hidden_sums import SecureSum as SecureSum
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.layers import Layers
 from cofactor.recipes.opened_sums import EncryptedSum, SharedSum

@@ -406,4 +406,4 @@ def test_settings_need_no_gmpy2_until_keys_are_made() -> None:
         "    except ConfigError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.count("pip install gmpy2 (or, in a clone, pip install '.[he]')") == 2
+    assert done.stdout.count("pip install gmpy2 (or, in a clone, pip install '.[cluster,he]')") == 2

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from cofactor.cluster.halves import CENTRES, Gathering, Holding
 from cofactor.cluster.joining import joined
+from cofactor.cluster.kmeans import check_installed
 from cofactor.cluster.local import LSHForest
 from cofactor.cluster.method import Facts, Home, Integers, LocalClustering, Membership
 from cofactor.cluster.planning import Plan, check_budget, planned, usual_local_clusters
@@ -61,6 +62,7 @@ def find_clusters(
     default this clustering and nothing more. `seed` is that of public chance and never touches noise.
     `newer_data` says that files may have grown since.
     """
+    check_installed()
     check_budget(budget)
     holders = _checked(records, budget)
     created, start = datetime.now(UTC), time.perf_counter()
@@ -252,8 +254,8 @@ def _guarantee(
         all_released(ledgers, session.name),
         plan.budget,
         against=promise.against,
-        covers=promise.covers,
-        does_not_cover=(*promise.does_not_cover, _PUBLIC, *common.alignment.sentences()),
+        covers=(_CENTRES, *promise.covers),
+        does_not_cover=(*promise.does_not_cover, _PUBLIC, _LEDGERS, *common.alignment.sentences()),
         assumptions=promise.assumptions,
         shared_units=True,
         units=plan.facts.users,
@@ -266,6 +268,12 @@ def _guarantee(
     )
 
 
+_CENTRES = "Every party's local centres, and whatever is made of them."
+_LEDGERS = (
+    "What several clusterings tell together: a party's ledger adds up what the party released and what all "
+    "released together, and not what other parties released alone. A user of all parties loses what all "
+    "their ledgers hold."
+)
 _PUBLIC = (
     "How many users the parties have in common, what their columns are called, and between which numbers "
     "they lie: public."

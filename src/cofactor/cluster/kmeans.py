@@ -37,6 +37,11 @@ def clustered(points: ArrayLike, weights: ArrayLike | None, clusters: int, *, se
     return _lloyd(distinct[pulling], pulls[pulling], clusters, seed)
 
 
+def check_installed() -> None:
+    """Refuse, where scikit-learn is missing, before anything is done."""
+    _sklearn("sklearn.cluster")
+
+
 def loss(points: ArrayLike, centres: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Return the sum, over points, of the squared distance to the closest centre."""
     nearest, _ = _nearest(_table("points", points), _table("centres", centres))

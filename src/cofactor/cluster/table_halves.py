@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ class OfferTables(Message):
 class TableOffers(Message):
     """Encrypted clusters: a party's own, and then, as a question, those of all parties but the last."""
 
+    relays: ClassVar[bool] = True
+
     offers: Bytes
     """A signed offer in each row."""
 
@@ -49,6 +51,8 @@ class TableOffers(Message):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableAnswers(Message):
     """Encrypted counts: a party's answers to all before it, and then, as a question, those of all pairs."""
+
+    relays: ClassVar[bool] = True
 
     answers: Bytes
     """A signed answer in each row."""

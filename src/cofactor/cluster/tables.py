@@ -28,6 +28,7 @@ from cofactor.cluster.table_halves import (
     planned_noise,
 )
 from cofactor.config import fraction, not_negative, plain_numbers, whole
+from cofactor.crypto.gmp import gmp
 from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.crypto.paillier import exponent_bits, security
 from cofactor.crypto.products import Layout
@@ -118,6 +119,7 @@ class SecureTable:
 
     def releases(self, facts: Facts, *, epsilon: float, delta: float) -> tuple[Release, ...]:  # noqa: ARG002
         """Return the one release: all pairs' tables, in the last round."""
+        gmp()  # refuse, if it is missing, before anything is released
         self.layout(facts)
         mechanism = DiscreteLaplace(noise_multiplier=1 / epsilon)
         return (

@@ -15,6 +15,6 @@ def gmp() -> Any:
     except ImportError:
         raise ConfigError(
             "Paillier's encryption needs the package gmpy2. Run: pip install gmpy2 (or, in a clone, pip "
-            "install '.[he]')"
+            "install '.[cluster,he]')"
         ) from None
     return gmpy2

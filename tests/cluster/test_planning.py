@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from cofactor.cluster.local import LSHForest
-from cofactor.cluster.planning import COUNT, check_facts, planned
-from cofactor.cluster.simple import IndependentCounts
+from cofactor.cluster.planning import COUNT, check_facts, planned, usual_local_clusters
+from cofactor.cluster.simple import IndependentCounts, LocalMemberships
 from cofactor.cluster.sketches import Sketches
 from cofactor.cluster.tables import SecureTable
 from cofactor.errors import ConfigError
@@ -14,7 +14,7 @@ from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event, counted_once
 from tests.cluster.making import budget, facts
 
-METHODS = [SecureTable(), Sketches(), IndependentCounts()]
+METHODS = [SecureTable(), Sketches(), IndependentCounts(), LocalMemberships()]
 
 
 def cost(events: list[Event], allowed: Budget) -> float:
@@ -89,3 +89,25 @@ def test_what_cannot_be_clustered_is_refused(given: dict[str, Any], says: str) -
 def test_one_party_is_no_clustering() -> None:
     with pytest.raises(ConfigError, match="two parties or more"):
         facts(widths=(2,))
+
+
+def usual(method: Any, **changes: Any) -> int:
+    known: dict[str, Any] = {"users": 20_000, "parties": 2, "clusters": 5, "budget": budget(1.0)}
+    return usual_local_clusters(method, **{**known, **changes})
+
+
+def test_two_parties_find_twice_as_many_local_clusters_and_more_parties_as_many() -> None:
+    assert usual(SecureTable()) == 10
+    assert usual(SecureTable(), parties=4) == 5
+
+
+def test_no_more_local_clusters_are_found_than_can_be_counted() -> None:
+    assert usual(SecureTable(bits=2048), clusters=15) == 20
+    assert usual(SecureTable(bits=2048), users=7) == 7
+    assert usual(LocalMemberships()) == 5
+    assert usual(Sketches(), users=500, budget=budget(0.1)) < usual(Sketches(), users=10**6)
+
+
+def test_there_are_always_enough_combinations() -> None:
+    assert usual(LocalMemberships(), clusters=36) == 6
+    assert usual(Sketches(), users=300, clusters=9, budget=budget(0.1)) >= 3

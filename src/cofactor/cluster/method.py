@@ -20,6 +20,7 @@ from cofactor.federation.halves import Promise
 from cofactor.federation.hidden_sums import SecureSum
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import Bounded
+from cofactor.privacy.budget import Budget
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 
@@ -153,6 +154,9 @@ class Membership(Protocol):
     @property
     def aggregate(self) -> SecureSum | None:
         """How sums are made, if it wants any."""
+
+    def countable(self, wanted: int, *, users: int, parties: int, budget: Budget) -> int:
+        """Return how many local clusters it counts well, of as many as are wanted."""
 
     def releases(self, facts: Facts, *, epsilon: float, delta: float) -> tuple[Release, ...]:
         """Return what counting releases, with noise for (epsilon, delta).

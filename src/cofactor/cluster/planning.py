@@ -1,5 +1,6 @@
 """What a clustering will release, and with how much noise: settled beforehand, from public numbers only."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -142,5 +143,13 @@ def check_budget(budget: Budget) -> None:
 def usual_local_clusters(
     method: Membership, *, users: int, parties: int, clusters: int, budget: Budget
 ) -> int:
-    """Return how many local clusters every party finds, if nobody says."""
-    return clusters
+    """Return how many local clusters every party finds, if nobody says.
+
+    Of two parties twice as many as clusters are wanted tell more; of more parties there would be too many
+    combinations of them.
+    """
+    whole(users=users, parties=parties, clusters=clusters)
+    wanted = 2 * clusters if parties == 2 else clusters
+    found = method.countable(min(wanted, users), users=users, parties=parties, budget=budget)
+    # Enough for as many combinations as clusters are wanted.
+    return max(found, math.ceil(round(clusters ** (1 / parties), 9)))

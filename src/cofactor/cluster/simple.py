@@ -28,10 +28,14 @@ from cofactor.cluster.simple_halves import (
 from cofactor.config import fraction
 from cofactor.federation.halves import Promise
 from cofactor.federation.messages import Message
+from cofactor.privacy.budget import Budget
 from cofactor.privacy.mechanisms import DiscreteLaplace
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 from cofactor.survey.oracles import best_oracle, chances
+
+FEW = 5
+"""Local clusters that answers by chance tell apart, where they tell anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +56,10 @@ class IndependentCounts:
 
     def __post_init__(self) -> None:
         fraction(share=self.share)
+
+    def countable(self, wanted: int, *, users: int, parties: int, budget: Budget) -> int:  # noqa: ARG002
+        """Return as many as are wanted: sizes are large numbers."""
+        return wanted
 
     def releases(self, facts: Facts, *, epsilon: float, delta: float) -> tuple[Release, ...]:  # noqa: ARG002
         """Return one party's release: the sizes of its clusters."""
@@ -129,6 +137,10 @@ class LocalMemberships:
 
     def __post_init__(self) -> None:
         fraction(share=self.share)
+
+    def countable(self, wanted: int, *, users: int, parties: int, budget: Budget) -> int:  # noqa: ARG002
+        """Return as few as show anything at all: with more, chance drowns the counts."""
+        return min(wanted, FEW)
 
     def releases(self, facts: Facts, *, epsilon: float, delta: float) -> tuple[Release, ...]:  # noqa: ARG002
         """Return one party's release: an answer for each user."""

@@ -26,7 +26,7 @@ from cofactor.cluster.sketch_halves import (
     numbers_of,
     sketch_of,
 )
-from cofactor.cluster.sketch_sizes import chosen
+from cofactor.cluster.sketch_sizes import chosen, usual_local_clusters
 from cofactor.cluster.sketching import drawn
 from cofactor.config import fraction, one_of, plain_numbers, whole
 from cofactor.federation.halves import Promise
@@ -34,6 +34,7 @@ from cofactor.federation.hidden_sums import SecureSum
 from cofactor.federation.messages import Message
 from cofactor.privacy import bounding
 from cofactor.privacy.assumptions import Assumption
+from cofactor.privacy.budget import Budget
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.privacy.sketches import PartitionSketch
 from cofactor.randomness import Random
@@ -74,6 +75,17 @@ class Sketches:
     def aggregate(self) -> SecureSum | None:
         """No sums are made: the largest hashes of two parties must be seen beside each other."""
         return None
+
+    def countable(self, wanted: int, *, users: int, parties: int, budget: Budget) -> int:
+        """Return as many local clusters as the sketches' noise does not drown."""
+        return usual_local_clusters(
+            users=users,
+            clusters=wanted,
+            parties=parties,
+            epsilon=self.share * budget.epsilon,
+            delta=budget.delta,
+            rows=self.rows,
+        )
 
     def releases(self, facts: Facts, *, epsilon: float, delta: float) -> tuple[Release, ...]:
         """Return the sketches of all pairs, with the fewest phantoms that keep (epsilon, delta) together."""

@@ -31,13 +31,14 @@ from cofactor.config import fraction, not_negative, plain_numbers, whole
 from cofactor.crypto.gmp import gmp
 from cofactor.crypto.neighbours import Neighbourhood
 from cofactor.crypto.paillier import exponent_bits, security
-from cofactor.crypto.products import Layout
+from cofactor.crypto.products import Layout, most_slots
 from cofactor.errors import ConfigError
 from cofactor.federation.door import slack_of
 from cofactor.federation.halves import Promise
 from cofactor.federation.hidden_sums import SecureSum
 from cofactor.federation.messages import Message
 from cofactor.privacy.assumptions import Assumption
+from cofactor.privacy.budget import Budget
 from cofactor.privacy.laws import PolyaLaw
 from cofactor.privacy.mechanisms import DiscreteLaplace
 from cofactor.privacy.schedule import Release, Schedule
@@ -86,7 +87,7 @@ class SecureTable:
     wants_count: ClassVar[bool] = False
     joint: ClassVar[bool] = True
 
-    share: float = 0.2
+    share: float = 0.3
     """The part of epsilon that is meant for the tables: local clusters need more."""
     bits: int = 3072
     """Size of every party's key: a multiple of 64 from 2048 (112 bits of security) to 8192; 3072 is 128."""
@@ -116,6 +117,10 @@ class SecureTable:
         """Return how a pair's table is counted; refuse more clusters than a key has room for."""
         clusters = facts.local_clusters
         return Layout(users=facts.users, rows=clusters, columns=clusters, bits=self.bits)
+
+    def countable(self, wanted: int, *, users: int, parties: int, budget: Budget) -> int:  # noqa: ARG002
+        """Return as many local clusters as a key has room for."""
+        return min(wanted, most_slots(self.bits))
 
     def releases(self, facts: Facts, *, epsilon: float, delta: float) -> tuple[Release, ...]:  # noqa: ARG002
         """Return the one release: all pairs' tables, in the last round."""

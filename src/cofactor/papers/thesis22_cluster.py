@@ -109,7 +109,7 @@ def by_local_clusters(crowd: Crowd, effort: Effort, progress: Listener) -> list[
             local_clusters=local,
         )
         for parties in PARTIES
-        for epsilon in effort.shown(SOME_EPSILONS, FEW_EPSILONS)
+        for epsilon in FEW_EPSILONS
         for local in effort.shown(LOCAL_CLUSTERS, FEW_LOCAL_CLUSTERS)
     ]
     return rows_of(crowd, places, LOSS, effort, progress)

@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Protocol
 
 from cofactor.cluster.method import Facts
@@ -71,8 +72,10 @@ def rows_of(
     for number, place in enumerate(places):
         own = splits[place.widths]
         for order, way in enumerate(place.ways):
-            costs = way.costs(own[0].facts(place.local_clusters))
-            found = _repeated(way, own, effort.seeds, measure, seed=(number * _WAYS + order) * _REPEATS)
+            # Small matrices are multiplied thousands of times: threads would wait for each other.
+            with import_module("threadpoolctl").threadpool_limits(limits=1):
+                costs = way.costs(own[0].facts(place.local_clusters))
+                found = _repeated(way, own, effort.seeds, measure, seed=(number * _WAYS + order) * _REPEATS)
             rows += [_row(place, line, costs[line], values) for line, values in found.items()]
         progress(Progress("columns", number + 1, len(places), f"{place.panel}, {place.column}"))
     return rows

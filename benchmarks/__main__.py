@@ -22,6 +22,7 @@ ALL = (
     "encryption",
     "survey",
     "psi",
+    "cluster",
 )
 RESULTS = FOLDER / "results.json"
 

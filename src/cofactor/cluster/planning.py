@@ -152,4 +152,4 @@ def usual_local_clusters(
     wanted = 2 * clusters if parties == 2 else clusters
     found = method.countable(min(wanted, users), users=users, parties=parties, budget=budget)
     # Enough for as many combinations as clusters are wanted.
-    return max(found, math.ceil(round(clusters ** (1 / parties), 9)))
+    return max(found, math.ceil(round(float(clusters ** (1 / parties)), 9)))

@@ -9,6 +9,7 @@ from cofactor.cluster.clustering import find_clusters
 from cofactor.cluster.method import NOWHERE
 from cofactor.cluster.records import Records
 from cofactor.cluster.result import Clustering
+from cofactor.cluster.simple import IndependentCounts
 from cofactor.cluster.sketches import Sketches
 from cofactor.cluster.tables import SecureTable
 from cofactor.errors import BudgetExceeded, ConfigError, LedgerError, RunError, UnknownId
@@ -16,6 +17,7 @@ from cofactor.federation.channel import Failures
 from cofactor.federation.run import Run
 from cofactor.federation.verify import verify
 from cofactor.privacy.budget import Budget
+from cofactor.privacy.ledger import Ledger
 from cofactor.randomness import InsecureRandom
 from tests.cluster.making import budget, mixture, parties, records
 
@@ -85,6 +87,20 @@ def test_a_folder_whose_centres_were_changed_is_refused(sketched: Clustering, tm
         Clustering.load(folder)
 
 
+def test_centres_that_k_means_would_not_find_are_refused(sketched: Clustering) -> None:
+    sketched.check()
+    with pytest.raises(RunError, match="do not follow from what was released"):
+        replace(sketched, scaled=np.zeros_like(sketched.scaled)).check()
+
+
+def test_joint_releases_must_stand_in_all_ledgers(sketched: Clustering, tmp_path: Path) -> None:
+    told = dict(sketched.together.ledgers)
+    told["party 1"] = b"\n".join(told["party 1"].splitlines()[:-1]) + b"\n"
+    folder = replace(sketched, together=replace(sketched.together, ledgers=told)).save(tmp_path / "run")
+    failed = {check.name: check.detail for check in verify(folder).checks if not check.holds}
+    assert "not the same in all of their ledgers" in failed["releases"]
+
+
 def test_a_folder_with_a_changed_file_is_refused(sketched: Clustering, tmp_path: Path) -> None:
     folder = sketched.save(tmp_path / "run")
     (folder / "clusters.npz").write_bytes(b"nothing")
@@ -134,11 +150,12 @@ def test_who_lacks_a_number_is_in_no_cluster() -> None:
     assert matched(clustering) < 0.35
 
 
-def test_ranges_that_were_read_off_the_data_are_told() -> None:
+def test_ranges_that_were_read_off_the_data_break_the_promise() -> None:
     first, second = parties(POINTS)
     unstated = Records(name="party 1", ids=second.ids, columns=second.columns, values=second.values)
-    clustering = found([first, unstated])
-    assert any("party 1: the ranges of" in each for each in clustering.guarantee.warnings)
+    guarantee = found([first, unstated]).guarantee
+    assert not guarantee.holds
+    assert any("were read off the data of party 1" in each for each in guarantee.why_not)
 
 
 def test_centres_are_told_in_the_columns_own_units() -> None:
@@ -230,9 +247,9 @@ def test_a_party_that_allows_less_is_heard() -> None:
     assert found([first, strict], budget=budget(1.0)).guarantee.holds
 
 
-def filed(tmp_path: Path) -> list[Records]:
+def filed(tmp_path: Path, widths: tuple[int, ...] = (2, 2)) -> list[Records]:
     holders = []
-    for each in parties(POINTS):
+    for each in parties(POINTS, widths):
         file = tmp_path / f"{each.name.replace(' ', '-')}.csv"
         file.write_text("\n".join(each.ids))
         holders.append(replace(each, file=file, fingerprint=f"sha256:{each.name}"))
@@ -245,6 +262,37 @@ def test_ledgers_beside_files_are_charged_and_refuse_what_is_too_much(tmp_path: 
     assert all(each.ledger_path is not None and each.ledger_path.exists() for each in holders)
     with pytest.raises(BudgetExceeded, match="Nothing was released"):
         found(holders)
+
+
+def test_a_party_begins_its_ledger_with_its_own_part(tmp_path: Path) -> None:
+    """A user of all parties loses what all ledgers hold: were each begun with all, she could lose more."""
+    holders = filed(tmp_path, widths=(1, 1, 1, 1))
+    found(holders, method=IndependentCounts(), budget=budget(1.0))
+    for each in holders:
+        assert each.ledger_path is not None
+        assert Ledger.open(each.ledger_path).budget.epsilon < 0.5
+    with pytest.raises(BudgetExceeded, match="which users they have in common, and nothing else"):
+        found(holders, method=IndependentCounts(), budget=budget(1.0))
+
+
+def test_a_party_that_allows_less_begins_its_ledger_with_that(tmp_path: Path) -> None:
+    first, second = filed(tmp_path)
+    found([first, replace(second, budget=budget(5.0))], ledger_budget=budget(9.0))
+    paths = [each.ledger_path for each in (first, second)]
+    assert [Ledger.open(path).budget.epsilon for path in paths if path] == [9.0, 5.0]
+
+
+def test_a_ledger_that_counts_otherwise_is_not_begun(tmp_path: Path) -> None:
+    other = Budget(epsilon=9.0, delta=1e-6, unit="rating")
+    with pytest.raises(ConfigError, match="does not count what a clustering"):
+        found(filed(tmp_path), ledger_budget=other)
+
+
+@pytest.mark.parametrize("name", ["coordinator", "the sum of all answers"])
+def test_no_party_is_called_as_those_who_add_up_are(name: str) -> None:
+    first, second = parties(POINTS)
+    with pytest.raises(ConfigError, match="no party may be called"):
+        found([replace(first, name=name), second])
 
 
 def test_a_larger_ledger_pays_for_several(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ from cofactor.cluster.sketch_sizes import chosen, cost, published_local_clusters
 from cofactor.cluster.sketches import Sketches, _drawn_pair
 from cofactor.cluster.sketching import drawn, registers
 from cofactor.errors import ConfigError, ProtocolError, Refused, RunError
-from cofactor.federation.channel import Failures
 from cofactor.federation.messages import Message
 from cofactor.privacy import bounding
 from cofactor.privacy.coverage import assert_noise_covers
@@ -304,11 +303,6 @@ def test_registers_that_cannot_be_are_refused(value: int) -> None:
     wrong = SketchRegisters(registers=np.full((2, rows, CLUSTERS), 10, np.uint8))
     with pytest.raises(RunError, match="sent registers that are missing"):
         counter.take(3, dict.fromkeys(played.facts.parties, wrong))
-
-
-def test_a_party_that_is_missing_is_an_error() -> None:
-    with pytest.raises(RunError, match="party 1 did not answer"):
-        begun(2).run(failures=Failures(lost=frozenset({("party 1", 3)})))
 
 
 def test_nothing_is_estimated_from_nothing() -> None:

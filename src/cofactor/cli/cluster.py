@@ -186,8 +186,8 @@ def _checked_epsilon(epsilon: float | None, *, plan: bool) -> float:
         more = [] if any(word.startswith("--k") for word in given) else ["--k", "5"]
         command = shlex.join(["cofactor", *given, *more, "--epsilon", "1"])
         raise Refused(
-            "say what may be learned about a user: --epsilon 1 (who guesses whether somebody is among them "
-            f"is right at most {percent(odds(1.0, 1e-6))} of the time), or less. Nothing was "
+            "say what may be learned about a user: --epsilon 1 (who guesses whether a user's columns are in "
+            f"the data is right at most {percent(odds(1.0, 1e-6))} of the time), or less. Nothing was "
             f"{'planned' if plan else 'released'}. For example: {command}"
         )
     positive(epsilon=epsilon)
@@ -214,3 +214,5 @@ def _check_places(folder: Path, plot: Path | None, *, force: bool) -> None:
         raise ConfigError(f"--plot: there is no folder {plot.parent} to write {plot.name} to.")
     if plot is not None and plot.suffix.lower() != ".svg":
         raise ConfigError(f"--plot draws SVG. Name {plot.with_suffix('.svg').name} instead of {plot.name}.")
+    if plot is not None and plot.exists() and not force:
+        raise ConfigError(f"--plot: {plot} is there already. Name another file, or add --force.")

@@ -78,7 +78,7 @@ def print_plan(plan: "Plan", *, as_json: bool) -> None:
     )
     print_line(
         f"In all: epsilon {rounded_up(found.spent.epsilon)} at delta {found.spent.delta:g}, by "
-        f"{found.spent.method}; who guesses whether somebody is among them is right at most "
+        f"{found.spent.method}; who guesses whether a user's columns are in the data is right at most "
         f"{percent(found.odds)} of the time."
     )
     for concern in plan.concerns:

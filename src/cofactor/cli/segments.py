@@ -1,5 +1,6 @@
 """`cofactor segments`: to which cluster each of a party's own users belongs."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,7 +49,7 @@ def segments(
         raise ConfigError(f"{target} is there already. Name another file with --out, or add --force.")
     if not target.parent.is_dir():
         raise ConfigError(f"--out: there is no folder {target.parent} to write {target.name} to.")
-    target.write_text(segments_table(found, records), encoding="utf-8")
+    _write_like(target, segments_table(found, records), file)
     counts = _counts(found, records)
     if json:
         print_json({"run": str(run), "party": records.name, "file": str(target), "local": counts})
@@ -60,6 +61,14 @@ def segments(
         f"it. Training may use it, and charges for it: cofactor train ... --user-attributes {target}",
         YELLOW,
     )
+
+
+def _write_like(target: Path, text: str, source: Path) -> None:
+    """Write a file that nobody else may read than may read the source."""
+    mode = source.stat().st_mode & 0o666
+    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as opened:
+        os.fchmod(opened.fileno(), mode)
+        opened.write(text)
 
 
 def _records(

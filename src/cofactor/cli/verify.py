@@ -62,6 +62,7 @@ def _clustering(run: Path) -> "Check":
 
     try:
         found = Clustering.load(run)
+        found.check()
     except CofactorError as error:
         return Check("clusters", False, str(error))
     return Check(

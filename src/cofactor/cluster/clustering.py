@@ -1,38 +1,35 @@
 """`find_clusters`: parties with different columns of the same users find segments of them together."""
 
-import secrets
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from cofactor.cluster.halves import CENTRES, Gathering, Holding
 from cofactor.cluster.joining import joined
 from cofactor.cluster.kmeans import check_installed
 from cofactor.cluster.local import LSHForest
-from cofactor.cluster.method import Facts, Home, Integers, LocalClustering, Membership
+from cofactor.cluster.method import Facts, LocalClustering, Membership
 from cofactor.cluster.planning import Plan, check_budget, planned, usual_local_clusters
 from cofactor.cluster.records import Records
 from cofactor.cluster.result import Clustering
+from cofactor.cluster.session import run
 from cofactor.cluster.tables import SecureTable
 from cofactor.config import as_table, whole
-from cofactor.crypto.keys import Identity
 from cofactor.crypto.psi import Rule
 from cofactor.errors import BudgetExceeded, ConfigError
 from cofactor.federation.books import all_released, open_ledger, released
-from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
-from cofactor.federation.door import Door
-from cofactor.federation.drive import Session, drive
+from cofactor.federation.channel import NO_FAILURES, Failures
+from cofactor.federation.door import COORDINATOR, SUM
+from cofactor.federation.drive import Session
 from cofactor.federation.finding import Among, Common, How, find_common
-from cofactor.federation.host import Host
 from cofactor.federation.run import PartyFacts, Together
-from cofactor.federation.summing import Summing
-from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
-from cofactor.randomness import Random, SecureRandom, own_random
+from cofactor.privacy.plan import needed
+from cofactor.privacy.schedule import Schedule
+from cofactor.randomness import Random, SecureRandom
 
 _SECURE = SecureRandom()
 
@@ -58,9 +55,9 @@ def find_clusters(
 
     Which users those are is found out first: by private set intersection ("psi"), or from "ids" that the
     parties show each other; `among` and `rule` are those of `find_common`. A party with a file has a ledger
-    beside it, which is charged; where there is none yet, `ledger_budget` says what may be spent in all, by
-    default this clustering and nothing more. `seed` is that of public chance and never touches noise.
-    `newer_data` says that files may have grown since.
+    beside it, which is charged for what the party releases and what all release together; where there is none
+    yet, `ledger_budget` says what that may ever cost, by default this clustering and nothing more. `seed` is
+    that of public chance and never touches noise. `newer_data` says that files may have grown since.
     """
     check_installed()
     check_budget(budget)
@@ -69,8 +66,8 @@ def find_clusters(
     common = find_common({each.name: each.ids for each in holders}, how=align, among=among, rule=rule)
     aligned = [_in_order(each, common) for each in holders]
     plan = _plan(aligned, clusters, budget, method or SecureTable(), local or LSHForest(), local_clusters)
-    ledgers = _ledgers(aligned, plan, ledger_budget or budget, newer_data=newer_data)
-    session, gathering = _run(plan, aligned, ledgers, seed, random, failures)
+    ledgers = _ledgers(aligned, plan, ledger_budget, newer_data=newer_data)
+    session, gathering = run(plan, aligned, ledgers, seed, random, failures)
     centres, table = gathering.found()
     found = joined(centres, table, clusters, seed=seed)
     return Clustering(
@@ -93,6 +90,11 @@ def _checked(records: Sequence[Records], budget: Budget) -> list[Records]:
     holders = list(records)
     if len(holders) < 2 or not all(isinstance(each, Records) for each in holders):
         raise ConfigError("find_clusters takes the Records of two parties or more. One party needs no help.")
+    taken = next((each.name for each in holders if each.name in (COORDINATOR, SUM)), None)
+    if taken is not None:
+        raise ConfigError(
+            f"no party may be called {taken!r}: that is who adds things up. Give it another name."
+        )
     name, times = Counter(each.name for each in holders).most_common(1)[0]
     if times > 1:
         raise ConfigError(f"{times} parties are called {name!r}. Give each a name of its own.")
@@ -141,7 +143,7 @@ def _plan(
 
 
 def _ledgers(
-    holders: Sequence[Records], plan: Plan, budget: Budget, *, newer_data: bool
+    holders: Sequence[Records], plan: Plan, budget: Budget | None, *, newer_data: bool
 ) -> dict[str, Ledger]:
     """Open all ledgers, and make sure that all of them have room before anything is released.
 
@@ -149,97 +151,31 @@ def _ledgers(
     """
     ledgers = {}
     for each in sorted(holders, key=lambda one: one.ledger_path is None or not one.ledger_path.exists()):
-        ledger = open_ledger(each, budget, None, newer_data=newer_data)
-        ledger.reserve(replace(event, by=each.name) for event in plan.schedules[each.name].events())
+        schedule = plan.schedules[each.name]
+        ledger = open_ledger(each, _terms(each, schedule, plan.budget, budget), None, newer_data=newer_data)
+        try:
+            ledger.reserve(replace(event, by=each.name) for event in schedule.events())
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"{error} {_FOUND}") from None
         ledgers[each.name] = ledger
     return {each.name: ledgers[each.name] for each in holders}
 
 
-def _run(
-    plan: Plan,
-    holders: Sequence[Records],
-    ledgers: Mapping[str, Ledger],
-    seed: int,
-    random: Random,
-    failures: Failures,
-) -> tuple[Session, Gathering]:
-    identities = {each.name: Identity.generate() for each in holders}
-    roster = {name: identity.public for name, identity in identities.items()}
-    session = _session(plan, roster)
-    hosts = {}
-    for place, each in enumerate(holders):
-        door = _door(plan, each.name, ledgers[each.name], session, own_random(random, place))
-        half = _holding(plan, each, place, door, session, identities[each.name], roster, seed)
-        hosts[each.name] = Host(
-            half,
-            door,
-            session=session.name,
-            kinds=session.kinds,
-            summing=session.summing,
-            identity=identities[each.name],
-        )
-    gathering, channel = Gathering(plan), InProcess(hosts, failures=failures)
-    try:
-        drive(gathering, channel, session, lambda _: None)
-    finally:
-        channel.close()
-        for ledger in ledgers.values():
-            ledger.give_up_reserved()
-    return session, gathering
+_FOUND = "Parties know by now which users they have in common, and nothing else."
 
 
-def _session(plan: Plan, roster: Mapping[str, bytes]) -> Session:
-    name, parties, aggregate = secrets.token_hex(8), len(roster), plan.method.aggregate
-    summing = None
-    if aggregate is not None:
-        summing = Summing(
-            layers=aggregate.layers(parties),
-            neighbourhood=aggregate.neighbourhood(parties),
-            roster=dict(roster),
-        )
-    return Session(
-        name=name,
-        kinds=(*CENTRES, *plan.method.messages),
-        transcript=Transcript.create(None, session=name, split="vertical"),
-        summing=summing,
+def _terms(each: Records, schedule: Schedule, budget: Budget, ledger_budget: Budget | None) -> Budget:
+    """Return with what a new ledger of a party is begun.
+
+    A user loses what all parties release: of what she may lose, each may spend its own part.
+    """
+    wanted = ledger_budget or needed(
+        schedule, delta=budget.delta, unit=budget.unit, adjacency=budget.adjacency
     )
-
-
-def _door(plan: Plan, party: str, ledger: Ledger, session: Session, random: Random) -> Door:
-    return Door(
-        party=party,
-        ledger=ledger,
-        random=random,
-        run=session.name,
-        schedule=plan.schedules[party],
-        layers=None if session.summing is None else session.summing.layers,
-    )
-
-
-def _holding(
-    plan: Plan,
-    each: Records,
-    place: int,
-    door: Door,
-    session: Session,
-    identity: Identity,
-    roster: Mapping[str, bytes],
-    seed: int,
-) -> Holding:
-    def home(cells: Integers) -> Home:
-        return Home(
-            place=place,
-            facts=plan.facts,
-            ids=each.ids,
-            cells=cells,
-            door=door,
-            schedule=plan.schedules[each.name],
-            identity=identity,
-            roster=roster,
-            session=session.name,
-        )
-
-    return Holding(plan, each.points(), door, home, seed)
+    if (wanted.unit, wanted.adjacency) != (budget.unit, budget.adjacency):
+        raise ConfigError(f"a ledger with {wanted} does not count what a clustering with {budget} releases.")
+    least = wanted.epsilon if each.budget is None else min(wanted.epsilon, each.budget.epsilon)
+    return replace(wanted, epsilon=least)
 
 
 def _guarantee(
@@ -263,16 +199,15 @@ def _guarantee(
     )
     return replace(
         found,
-        why_not=(*found.why_not, *promise.why_not),
-        warnings=(*found.warnings, *promise.warnings, *_doubts(holders)),
+        why_not=(*found.why_not, *promise.why_not, *_shown(holders)),
+        warnings=(*found.warnings, *promise.warnings),
     )
 
 
 _CENTRES = "Every party's local centres, and whatever is made of them."
 _LEDGERS = (
-    "What several clusterings tell together: a party's ledger adds up what the party released and what all "
-    "released together, and not what other parties released alone. A user of all parties loses what all "
-    "their ledgers hold."
+    "What other parties release alone in other runs: a party's ledger adds up what the party released, and "
+    "what all released together. A user of several parties loses what all of their ledgers hold."
 )
 _PUBLIC = (
     "How many users the parties have in common, what their columns are called, and between which numbers "
@@ -280,11 +215,11 @@ _PUBLIC = (
 )
 
 
-def _doubts(holders: Sequence[Records]) -> list[str]:
-    """Say what was read off the data that should have been agreed on beforehand."""
+def _shown(holders: Sequence[Records]) -> list[str]:
+    """Say what was read off the data, and is shown, that should have been agreed on beforehand."""
     return [
-        f"{each.name}: the ranges of {', '.join(each.unstated)} were read off the data, and centres are told "
-        "in them: the smallest and the largest numbers are somebody's, and nothing hides them. State ranges."
+        f"The ranges of {', '.join(each.unstated)} were read off the data of {each.name}, and are shown: "
+        "their ends are somebody's numbers, and nothing hides them. State ranges."
         for each in holders
         if each.unstated
     ]

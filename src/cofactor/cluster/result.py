@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cofactor.cluster.joining import sizes_of
-from cofactor.cluster.kmeans import labels
+from cofactor.cluster.joining import combinations_of, joined, sizes_of
+from cofactor.cluster.kmeans import labels, loss
 from cofactor.cluster.method import NOWHERE, Facts, Floats, Integers
 from cofactor.cluster.picture import drawn
 from cofactor.cluster.records import Range, Records, to_units
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _ARRAYS = "clusters.npz"
 _CLOSE = 1e-6
 """By how much numbers may differ that another machine makes of the same releases."""
+_WORSE = 1.01
+"""How much worse centres may be than those that another version of k-means finds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,6 +125,13 @@ class Clustering:
             ranges=[each for own in self.ranges for each in own],
             title=f"{self.clusters} clusters of {self.facts.users:,} users, epsilon {budget:g}",
         )
+
+    def check(self) -> None:
+        """Refuse centres that do not follow from what was released: k-means finds far better ones anew."""
+        points, weights = combinations_of(self.local_centres), self.table.reshape(-1)
+        anew = joined(self.local_centres, self.table, self.clusters, seed=self.seed)
+        if loss(points, self.scaled, weights) > _WORSE * loss(points, anew, weights) + _CLOSE:
+            raise RunError("The centres do not follow from what was released.")
 
     def told(self) -> dict[str, Any]:
         """Return what a run folder's run.json says of the segments."""

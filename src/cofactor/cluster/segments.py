@@ -8,8 +8,8 @@
 What that means for privacy. The centres were released, with noise, and charged when they were found: whatever
 is done with them costs nothing more. But to which of them a user is closest follows from her own columns. So
 her segment is as private as these: it goes to her own party, as other attributes do, and leaves it only
-through the door of a recipe, which charges for it as it charges for ratings. How many segments there are, and
-what they are called, is public.
+through the door of a recipe, which charges for it as it charges for ratings: to the ledger of the ratings,
+not to that of the columns. How many segments there are, and what they are called, is public.
 """
 
 import csv

@@ -15,6 +15,7 @@ from cofactor.federation.messages import Message
 from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound
+from cofactor.privacy.noise import below
 from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import Random
 from cofactor.survey import hashing
@@ -174,8 +175,7 @@ def _beside(first: Floats, second: Floats) -> Floats:
 
 def asked(oracle: GRR | OLH, cells: Integers, random: Random) -> Asked:
     """Prepare everybody's cluster; by lot for whoever is in none."""
-    drawn = np.random.default_rng(random.new_key()).integers(0, oracle.buckets, len(cells))
-    answered = np.where(cells == NOWHERE, drawn, cells)
+    answered = np.where(cells == NOWHERE, below(len(cells), oracle.buckets, random), cells)
     return oracle.asked((answered + 0.5) / oracle.buckets, random)
 
 

@@ -7,7 +7,7 @@ the parties: a coordinator that puts a key of its own in between is noticed, and
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ class OfferSketchKey(Message):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SketchKeys(Message):
     """Public keys, each with its signature, in a row: a party's own, and then, as a question, everybody's."""
+
+    relays: ClassVar[bool] = True
 
     keys: Bytes
 
@@ -161,9 +163,6 @@ class SketchCounter:
 
     def take(self, round: int, replies: Mapping[str, Message]) -> None:
         """Take in the answers; none may be missing."""
-        missing = [party for party in self._facts.parties if party not in replies]
-        if missing:
-            raise RunError(f"{', '.join(missing)} did not answer, and columns of all parties are needed.")
         if round == KEYS:
             rows = [_rows(replies[party], 1, party) for party in self._facts.parties]
             self._keys = np.concatenate(rows)

@@ -30,7 +30,7 @@ from cofactor.cluster.sketch_sizes import chosen, usual_local_clusters
 from cofactor.cluster.sketching import drawn
 from cofactor.config import fraction, one_of, plain_numbers, whole
 from cofactor.federation.halves import Promise
-from cofactor.federation.hidden_sums import SecureSum
+from cofactor.federation.hidden_sums import KNOWN_KEYS, SecureSum
 from cofactor.federation.messages import Message
 from cofactor.privacy import bounding
 from cofactor.privacy.assumptions import Assumption
@@ -181,7 +181,7 @@ class Sketches:
         return Promise(
             against=(
                 "the coordinator (as long as no party tells it a key)",
-                "everyone who sees the clusters",
+                "everyone else who sees the clusters and is none of the parties",
             ),
             covers=(
                 f"The sketches of every two parties (pairs: {len(facts.pairs)}), and what is made of them. "
@@ -190,10 +190,11 @@ class Sketches:
                 "(thesis, Theorem 5.3.2).",
             ),
             does_not_cover=(
-                "Users from a party that sees the registers of another with which it shares a key: for each "
-                "user it can tell whether the hash fits. So the coordinator may show registers to nobody.",
+                "What a party could learn of another with which it shares a key, from registers or from what "
+                "is made of them: for each user it can tell whether her hash fits. So the coordinator may show "
+                "registers to nobody.",
             ),
-            assumptions=(_KEYS, _HASHES),
+            assumptions=(_KEYS, _PHANTOMS, _HASHES, KNOWN_KEYS),
         )
 
 
@@ -216,6 +217,11 @@ _KEYS = Assumption(
     "that it is in, though none of the others",
     met="keys are fresh, agreed between two parties, signed by their identities, and held in memory only; "
     "that nobody tells them is taken on trust",
+)
+_PHANTOMS = Assumption(
+    what="parties keep to the protocol: one that leaves out its phantoms, or does not clip, uncovers users "
+    "of those with whom it shares a key",
+    met="it is taken on trust from the parties",
 )
 _HASHES = Assumption(
     what="nobody without the key can tell hashes from chance",

@@ -219,7 +219,8 @@ def _encryption(bits: int) -> tuple[Assumption, ...]:
     return (
         Assumption(
             what="parties keep to the protocol: one that encrypts anything else than one cluster for each "
-            "user counts users many times over, which the noise does not cover",
+            "user, or adds a user up more than once, counts users many times over, which the noise does not "
+            "cover",
             met="it is taken on trust from the parties; the coordinator can change nothing, because what "
             "parties have for each other is signed",
         ),

@@ -7,6 +7,7 @@ with seals to match, is found out by the ledgers that lie beside the data, and b
 import json
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -24,6 +25,7 @@ from cofactor.federation.halves import shared_units
 from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION, SumStep
 from cofactor.federation.transcript import Sent, Transcript
 from cofactor.privacy.budget import Budget
+from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.personal import worst_of
@@ -202,10 +204,22 @@ class _Stored:
             told, least = self._together["parties"][party]["epsilon"], self._cost(own)
             if told is not None and told < least * (1 - _CLOSE):
                 raise RunError(f"{party} loses at least epsilon {least:.4g}, and run.json says {told:.4g}.")
+        self._check_joint()
         counts = [
             sum(event.count for event in released(each, self._session)) for each in self._ledgers.values()
         ]
         return f"{sum(counts):,} releases, from {min(counts):,} to {max(counts):,} for each party."
+
+    def _check_joint(self) -> None:
+        """Check that what parties released together stands in the ledgers of all."""
+        joint = []
+        for ledger in self._ledgers.values():
+            own: Counter[Event] = Counter()
+            for event in released(ledger, self._session):
+                own[event.once()] += event.count if event.joint else 0
+            joint.append(+own)
+        if any(own != joint[0] for own in joint):
+            raise RunError("What the parties released together is not the same in all of their ledgers.")
 
     def guarantee_is_borne_out(self) -> str:
         """Check that the ledgers add up to what is promised, and that the promise is what is written."""

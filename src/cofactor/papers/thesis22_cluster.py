@@ -106,7 +106,6 @@ def by_local_clusters(crowd: Crowd, effort: Effort, progress: Listener) -> list[
                 Published(epsilon=epsilon, lines=(TWO_PARTY,), local_clusters=local),
                 *our_methods(epsilon, local),
             ],
-            local_clusters=local,
         )
         for parties in PARTIES
         for epsilon in FEW_EPSILONS

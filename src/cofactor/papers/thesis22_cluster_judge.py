@@ -1,7 +1,7 @@
 """Users dealt to parties, and how good their centres are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -51,6 +51,7 @@ class Split:
     judge: Judge
     widths: Sequence[int]
     """How many columns each party has: the first ones, and so on."""
+    _plain: dict[int, list[Floats]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def parts(self) -> list[Floats]:
@@ -58,10 +59,13 @@ class Split:
         ends = np.cumsum(self.widths)[:-1]
         return [np.ascontiguousarray(part) for part in np.split(self.judge.points.values, ends, axis=1)]
 
-    @cached_property
-    def plain_centres(self) -> list[Floats]:
-        """Each party's local centres, as many as clusters, without privacy."""
-        return [clustered(part, None, CLUSTERS, seed=0) for part in self.parts]
+    def plain(self, local_clusters: int) -> list[Floats]:
+        """Return each party's local centres without privacy."""
+        if local_clusters not in self._plain:
+            self._plain[local_clusters] = [
+                clustered(part, None, local_clusters, seed=0) for part in self.parts
+            ]
+        return self._plain[local_clusters]
 
     @property
     def users(self) -> int:

@@ -54,7 +54,8 @@ from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 
 _HISTOGRAMS, _ANSWERS = IndependentCounts(), LocalMemberships()
-_OURS: dict[str, Membership] = {REPAIRED: Sketches(), SECURE: SecureTable()}
+OURS: dict[str, Membership] = {REPAIRED: Sketches(), SECURE: SecureTable()}
+"""By line, our own ways of counting memberships."""
 _CENTRAL = {CENTRAL_PRIVATE: DPLSF, CENTRAL_OURS: OUR_LOCAL}
 _SKETCHED = (BASIC, TWO_PARTY, PROPORTIONAL)
 
@@ -69,7 +70,7 @@ class NoPrivacy:
 
     def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:  # noqa: ARG002
         """Cluster once centrally, once by parts."""
-        centres = split.plain_centres
+        centres = split.plain(CLUSTERS)
         cells = split.cells(centres)
         parts = final(split, centres, cells, exact_table(cells, CLUSTERS))
         return {CENTRAL: split.judge.measures(split.judge.centres), NO_PRIVACY: parts}
@@ -110,6 +111,7 @@ class Published:
 
     def costs(self, facts: Facts) -> Mapping[str, Cost]:
         """Return what an exact accountant proves beside what the thesis claims."""
+        facts = replace(facts, local_clusters=self.local_clusters)
         shares = Shares.of(self.epsilon, facts.users, len(facts.parties))
         local = tuple(release for own in local_releases(facts, shares.local) for release in own)
         count, sketch = count_release(shares.count), _sketch_release(facts, shares)
@@ -134,7 +136,9 @@ class Published:
             centres = _local_centres(DPLSF, split, facts, releases, repeat, random)
             found |= self._with(split, facts, centres, private, shares, count, random)
         if PRIVATE_TABLE in self.lines:
-            found |= self._with(split, facts, split.plain_centres, [PRIVATE_TABLE], shares, count, random)
+            found |= self._with(
+                split, facts, split.plain(self.local_clusters), [PRIVATE_TABLE], shares, count, random
+            )
         return {line: found[line] for line in self.lines}
 
     def _with(
@@ -209,6 +213,7 @@ class Ours:
 
     def costs(self, facts: Facts) -> Mapping[str, Cost]:
         """Return the budget, which noise is scaled to."""
+        facts = replace(facts, local_clusters=self.local_clusters)
         releases = _plan(self.line, facts, self.epsilon).whole.releases
         own = {self.line: cost(releases, self.epsilon, facts.users)}
         return own | {line: Cost(note="one half is not private") for line in parts_of(self.line)}
@@ -223,9 +228,9 @@ class Ours:
         found = {self.line: final(split, centres, cells, self._table(split, facts, cells, random))}
         if self.parts:
             with_table, with_centres = parts_of(self.line)
-            plain = split.cells(split.plain_centres)
-            table = self._table(split, facts, plain, random)
-            found[with_table] = final(split, split.plain_centres, plain, table)
+            plain = split.plain(self.local_clusters)
+            own = split.cells(plain)
+            found[with_table] = final(split, plain, own, self._table(split, facts, own, random))
             found[with_centres] = final(split, centres, cells, exact_table(cells, self.local_clusters))
         return found
 
@@ -233,17 +238,17 @@ class Ours:
         schedule = _plan(self.line, facts, self.epsilon).schedules[facts.parties[0]]
         counts = [release for release in schedule.releases if release.what == COUNT]
         count = noisy_count(facts.users, counts[0], random) if counts else None
-        return _OURS[self.line].simulated(facts, split.ids, cells, schedule, random, count)
+        return OURS[self.line].simulated(facts, split.ids, cells, schedule, random, count)
 
 
 def our_methods(epsilon: float, local_clusters: int = CLUSTERS, *, parts: bool = False) -> list[Way]:
     """Return all of ours."""
-    return [Ours(line=line, epsilon=epsilon, local_clusters=local_clusters, parts=parts) for line in _OURS]
+    return [Ours(line=line, epsilon=epsilon, local_clusters=local_clusters, parts=parts) for line in OURS]
 
 
 @lru_cache(maxsize=256)
 def _plan(line: str, facts: Facts, epsilon: float) -> Plan:
-    return planned(facts, budget_of(epsilon, facts.users), method=_OURS[line], local=OUR_LOCAL)
+    return planned(facts, budget_of(epsilon, facts.users), method=OURS[line], local=OUR_LOCAL)
 
 
 @lru_cache(maxsize=64)

@@ -37,7 +37,7 @@ class Way(Protocol):
     """One or more ways of clustering that share a part of their releases."""
 
     def costs(self, facts: Facts) -> Mapping[str, Cost]:
-        """Return by line what each costs."""
+        """Return by line what each costs, whatever number of local clusters the facts name."""
 
     def measures(self, split: Split, repeat: int, random: Random) -> Mapping[str, Measures]:
         """Cluster, and return by line and measure how well that went."""
@@ -52,13 +52,19 @@ class Place:
     widths: tuple[int, ...]
     """How many columns each party has."""
     ways: Sequence[Way]
-    local_clusters: int = CLUSTERS
 
 
 def rows_of(
     crowd: Crowd, places: Sequence[Place], measure: str, effort: Effort, progress: Listener
 ) -> list[Row]:
-    """Cluster as often as effort says, and keep what one measure says of it.
+    """Cluster as often as effort says, and keep what one measure says of it."""
+    return rows_by_measure(crowd, places, (measure,), effort, progress)[measure]
+
+
+def rows_by_measure(
+    crowd: Crowd, places: Sequence[Place], measures: Sequence[str], effort: Effort, progress: Listener
+) -> dict[str, list[Row]]:
+    """Cluster as often as effort says, and keep what several measures say of it.
 
     Chance is that of tests, so that a figure comes out the same again. The law is that of secure chance, but
     whoever knows the seed could take the noise off: these data are public or made up.
@@ -68,15 +74,20 @@ def rows_of(
         widths: [Split(judge=judge, widths=widths) for judge in judges]
         for widths in dict.fromkeys(place.widths for place in places)
     }
-    rows: list[Row] = []
+    rows: dict[str, list[Row]] = {measure: [] for measure in measures}
     for number, place in enumerate(places):
         own = splits[place.widths]
         for order, way in enumerate(place.ways):
             # Small matrices are multiplied thousands of times: threads would wait for each other.
             with import_module("threadpoolctl").threadpool_limits(limits=1):
-                costs = way.costs(own[0].facts(place.local_clusters))
-                found = _repeated(way, own, effort.seeds, measure, seed=(number * _WAYS + order) * _REPEATS)
-            rows += [_row(place, line, costs[line], values) for line, values in found.items()]
+                costs = way.costs(own[0].facts(CLUSTERS))
+                found = _repeated(way, own, effort.seeds, seed=(number * _WAYS + order) * _REPEATS)
+            for measure, kept in rows.items():
+                kept += [
+                    _row(place, line, costs[line], [one[measure] for one in several])
+                    for line, several in found.items()
+                    if measure in several[0]
+                ]
         progress(Progress("columns", number + 1, len(places), f"{place.panel}, {place.column}"))
     return rows
 
@@ -88,16 +99,13 @@ def _judges(crowd: Crowd, repeats: int) -> list[Judge]:
     return [Judge(points=crowd.drawn(1))]
 
 
-def _repeated(
-    way: Way, splits: Sequence[Split], repeats: int, measure: str, *, seed: int
-) -> dict[str, list[float]]:
-    """Return by line what one measure says of each repeat; no two share their chance."""
-    found: dict[str, list[float]] = {}
+def _repeated(way: Way, splits: Sequence[Split], repeats: int, *, seed: int) -> dict[str, list[Measures]]:
+    """Return by line what came of each repeat; no two share their chance."""
+    found: dict[str, list[Measures]] = {}
     for repeat in range(1, repeats + 1):
         split = splits[(repeat - 1) % len(splits)]
         for line, measures in way.measures(split, repeat, InsecureRandom(seed + repeat)).items():
-            if measure in measures:
-                found.setdefault(line, []).append(measures[measure])
+            found.setdefault(line, []).append(measures)
     return found
 
 

@@ -132,7 +132,7 @@ class Guarantee:
             adjacency=budget.adjacency,
             budget_epsilon=budget.epsilon,
             per=per,
-            releases=sum(event.count for event in released),
+            releases=sum(event.count for event in composed),
             by=parties,
             replaced_odds=_replaced_odds(composed, budget, compose),
             against=tuple(against),

@@ -191,8 +191,8 @@ class Sketches:
             ),
             does_not_cover=(
                 "What a party could learn of another with which it shares a key, from registers or from what "
-                "is made of them: for each user it can tell whether her hash fits. So the coordinator may show "
-                "registers to nobody.",
+                "is made of them: for each user it can tell whether her hash fits. So the coordinator may "
+                "show registers to nobody.",
             ),
             assumptions=(_KEYS, _PHANTOMS, _HASHES, KNOWN_KEYS),
         )

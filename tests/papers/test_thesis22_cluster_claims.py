@@ -101,6 +101,8 @@ def test_repeats_that_go_together_are_compared_pair_by_pair() -> None:
 def test_equal_repeats_are_not_seen_to_differ() -> None:
     same = replace(row("a", 2.0, panel="p", column="c"), values=(1.0, 2.0, 3.0), repeats=3)
     assert compared(same, replace(same, line="b")) == OPEN
+    rounded = replace(same, ours=2.0 + 1e-15, values=tuple(value + 1e-15 for value in same.values))
+    assert compared(rounded, same) == OPEN
 
 
 def test_a_point_names_what_its_rows_differ_in() -> None:

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,12 +14,13 @@ from cofactor.cli.cluster_plan import PlanWish, print_plan
 from cofactor.cli.cluster_text import as_object, print_clustering, print_ranges_hint
 from cofactor.cli.cluster_wish import Wish
 from cofactor.cli.outcome import print_next
+from cofactor.cli.places import free_folder, ledger_budget
 from cofactor.cli.text import print_json, print_line
 from cofactor.config import positive
 from cofactor.errors import ConfigError, Refused
 
 if TYPE_CHECKING:
-    from cofactor.privacy.budget import Budget
+    pass
 
 
 def cluster(
@@ -151,10 +151,9 @@ def cluster(
         among=among,
         id_rule=id_rule,
         seed=seed,
-        budget=_budget(budget_epsilon, budget_delta),
+        budget=ledger_budget(budget_epsilon, budget_delta),
     )
-    folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    _check_places(folder, plot, force=force)
+    folder = free_folder(out, plot, force=force)
     told = asked.found(folder, overwrite=force)
     if plot is not None:
         plot.write_text(told.clustering.svg(), encoding="utf-8")
@@ -192,27 +191,3 @@ def _checked_epsilon(epsilon: float | None, *, plan: bool) -> float:
         )
     positive(epsilon=epsilon)
     return epsilon
-
-
-def _budget(epsilon: float | None, delta: float | None) -> "Budget | None":
-    """Return with what new ledgers are begun."""
-    from cofactor.privacy.budget import Budget
-
-    if epsilon is None:
-        if delta is not None:
-            raise ConfigError("--budget-delta goes with --budget-epsilon. Name both, or neither.")
-        return None
-    return Budget(epsilon=epsilon, delta=1e-6 if delta is None else delta, unit="user")
-
-
-def _check_places(folder: Path, plot: Path | None, *, force: bool) -> None:
-    """Refuse places that cannot be written to, before anything is released."""
-    from cofactor.federation.folder import check_free
-
-    check_free(folder, overwrite=force)
-    if plot is not None and not plot.parent.is_dir():
-        raise ConfigError(f"--plot: there is no folder {plot.parent} to write {plot.name} to.")
-    if plot is not None and plot.suffix.lower() != ".svg":
-        raise ConfigError(f"--plot draws SVG. Name {plot.with_suffix('.svg').name} instead of {plot.name}.")
-    if plot is not None and plot.exists() and not force:
-        raise ConfigError(f"--plot: {plot} is there already. Name another file, or add --force.")

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -10,6 +9,7 @@ import typer
 
 from cofactor.cli import options
 from cofactor.cli.outcome import print_next
+from cofactor.cli.places import free_folder, ledger_budget
 from cofactor.cli.survey_methods import METHODS
 from cofactor.cli.survey_text import as_object, print_survey
 from cofactor.cli.survey_wish import Wish
@@ -18,7 +18,6 @@ from cofactor.config import positive
 from cofactor.errors import ConfigError, Refused
 
 if TYPE_CHECKING:
-    from cofactor.privacy.budget import Budget
     from cofactor.survey.reading import Missing
 
 
@@ -111,12 +110,11 @@ def survey(
         user=user,
         item=item,
         member=member,
-        budget=_budget(budget_epsilon, budget_delta),
+        budget=ledger_budget(budget_epsilon, budget_delta),
         shuffled=shuffled,
         plots=plot is not None,
     )
-    folder = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    _check_places(folder, plot, force=force)
+    folder = free_folder(out, plot, force=force)
     told = wish.asked(folder, overwrite=force)
     if plot is not None:
         plot.write_text(told.svg(), encoding="utf-8")
@@ -160,25 +158,3 @@ def _checked_epsilon(epsilon: float | None) -> float:
         )
     positive(epsilon=epsilon)
     return epsilon
-
-
-def _budget(epsilon: float | None, delta: float | None) -> "Budget | None":
-    """Return with what a new ledger is begun: the terms that training has, too."""
-    from cofactor.privacy.budget import Budget
-
-    if epsilon is None:
-        if delta is not None:
-            raise ConfigError("--budget-delta goes with --budget-epsilon. Name both, or neither.")
-        return None
-    return Budget(epsilon=epsilon, delta=1e-6 if delta is None else delta, unit="user")
-
-
-def _check_places(folder: Path, plot: Path | None, *, force: bool) -> None:
-    """Refuse places that cannot be written to, before anybody is asked."""
-    from cofactor.federation.folder import check_free
-
-    check_free(folder, overwrite=force)
-    if plot is not None and not plot.parent.is_dir():
-        raise ConfigError(f"--plot: there is no folder {plot.parent} to write {plot.name} to.")
-    if plot is not None and plot.suffix.lower() != ".svg":
-        raise ConfigError(f"--plot draws SVG. Name {plot.with_suffix('.svg').name} instead of {plot.name}.")

@@ -5,17 +5,18 @@ the parties: a coordinator that puts a key of its own in between is noticed, and
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.cluster.method import FIRST_ROUND, Facts, Floats, Home, Integers
 from cofactor.cluster.sketching import registers
+from cofactor.cluster.stepwise import Step, Stepwise
 from cofactor.crypto.keys import PUBLIC_BYTES, SIGNATURE_BYTES, KeyPair, verified
-from cofactor.errors import ProtocolError, Refused, RunError
+from cofactor.errors import ProtocolError, RunError
 from cofactor.federation.halves import array_of
 from cofactor.federation.messages import Message
 from cofactor.privacy import bounding
@@ -51,38 +52,20 @@ class SketchRegisters(Message):
     registers: Bytes
 
 
-class SketchMember:
+class SketchMember(Stepwise):
     """A party's half: it offers a key, and makes registers with the keys of the others; each of it once."""
 
     def __init__(self, home: Home) -> None:
         """Draw a fresh key, for this session only."""
-        self._home, self._pair = home, KeyPair.fresh()
+        super().__init__(home)
+        self._pair = KeyPair.fresh()
         self._sketch = sketch_of(home.schedule)
-        self._next = KEYS
 
-    def __reduce__(self) -> NoReturn:
-        raise Refused("A party's half of counting holds keys, and is neither copied nor pickled.")
+    def _steps(self) -> Sequence[Step]:
+        return ((OfferSketchKey, self._offer), (SketchKeys, self._registers))
 
-    def answer(self, round: int, message: Message) -> Message:
-        """Answer the coordinator: the rounds come one after the other, and each once."""
-        steps: dict[int, Callable[[Message], Message]] = {KEYS: self._offer, REGISTERS: self._registers}
-        if round != self._next:
-            raise RunError(
-                f"{self._party}: round {round} of counting cannot be now: rounds come in their order, and "
-                "the keys are gone after a crash. Begin anew."
-            )
-        self._next = REGISTERS + 1  # a step that fails is not tried again
-        reply = steps[round](message)
-        self._next = round + 1
-        return reply
-
-    @property
-    def _party(self) -> str:
-        return self._home.facts.parties[self._home.place]
-
-    def _offer(self, message: Message) -> Message:
+    def _offer(self, message: Message) -> Message:  # noqa: ARG002 (what is to be counted is known)
         """Tell the public key, signed."""
-        _check_kind(message, OfferSketchKey, self._party)
         home = self._home
         signature = home.identity.sign(_to_sign(home.session, home.facts, home.place, self._pair.public))
         row = np.frombuffer(self._pair.public + signature, np.uint8)
@@ -90,7 +73,6 @@ class SketchMember:
 
     def _registers(self, message: Message) -> Message:
         """Check everybody's keys; then charge all pairs' sketches, and make those of the own pairs."""
-        _check_kind(message, SketchKeys, self._party)
         home, secrets = self._home, self._agreed(message)
         facts, sketch = home.facts, self._sketch
         event = sketch.event(

@@ -5,19 +5,20 @@ coordinator that puts keys or numbers of its own in between is noticed, and noth
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.cluster.fitting import fitted
 from cofactor.cluster.method import FIRST_ROUND, Facts, Floats, Home, Integers
+from cofactor.cluster.stepwise import Step, Stepwise
 from cofactor.crypto.keys import SIGNATURE_BYTES, verified
 from cofactor.crypto.products import Layout, Offering, answered
-from cofactor.errors import ProtocolError, Refused, RunError
+from cofactor.errors import ProtocolError, RunError
 from cofactor.federation.door import SUM
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import Bounded
@@ -65,38 +66,20 @@ class NoisyTables(Message):
     counts: NDArray[np.int64]
 
 
-class TableMember:
+class TableMember(Stepwise):
     """A party's half: it offers, answers offers, and adds noise to its shares; each of it once."""
 
     def __init__(self, home: Home, layout: Layout) -> None:
-        self._home, self._layout = home, layout
+        super().__init__(home)
+        self._layout = layout
         self._offering: Offering | None = None
         self._shares: dict[tuple[int, int], Integers] = {}
-        self._next = _OFFERS
 
-    def __reduce__(self) -> NoReturn:
-        raise Refused("A party's half of counting holds keys, and is neither copied nor pickled.")
+    def _steps(self) -> Sequence[Step]:
+        return ((OfferTables, self._offer), (TableOffers, self._answer), (TableAnswers, self._sum))
 
-    def answer(self, round: int, message: Message) -> Message:
-        """Answer the coordinator: the rounds come one after the other, and each once."""
-        steps: dict[int, Callable[[Message], Message]] = {
-            _OFFERS: self._offer,
-            _ANSWERS: self._answer,
-            SUMMED: self._sum,
-        }
-        if round != self._next:
-            raise RunError(
-                f"{self._party}: round {round} of counting cannot be now: rounds come in their order, and "
-                "the keys are gone after a crash. Begin anew."
-            )
-        self._next = SUMMED + 1  # a step that fails is not tried again
-        reply = steps[round](message)
-        self._next = round + 1
-        return reply
-
-    def _offer(self, message: Message) -> Message:
+    def _offer(self, message: Message) -> Message:  # noqa: ARG002 (what is to be counted is known)
         """Offer the own clusters, encrypted, to all parties that come later."""
-        self._check_kind(message, OfferTables)
         home, rows = self._home, []
         if home.place < len(home.facts.parties) - 1:
             self._offering = Offering(self._layout)
@@ -105,7 +88,6 @@ class TableMember:
 
     def _answer(self, message: Message) -> Message:
         """Answer the offers of all parties that come earlier, and keep the own shares."""
-        self._check_kind(message, TableOffers)
         home, layout, parties = self._home, self._layout, self._home.facts.parties
         found = _rows(
             message, "offers", len(parties) - 1, _signed_size(layout.offer_bytes), "the coordinator"
@@ -126,7 +108,6 @@ class TableMember:
         Shares are any numbers modulo 2^64, and noise may wrap around: in the sum, which is small, that does
         no harm. The bound is that of the sum.
         """
-        self._check_kind(message, TableAnswers)
         home, size = self._home, _signed_size(self._layout.answer_bytes)
         answers = self._answers(_rows(message, "answers", len(home.facts.pairs), size, "the coordinator"))
         if self._offering is not None:
@@ -150,14 +131,6 @@ class TableMember:
             (first, second): self._checked(row, _ANSWERS, facts.parties[second], facts.parties[first])
             for (first, second), row in zip(facts.pairs, rows, strict=True)
         }
-
-    def _check_kind(self, message: Message, kind: type[Message]) -> None:
-        if not isinstance(message, kind):
-            raise RunError(f"{self._party}: {type(message).__name__} is no question of counting.")
-
-    @property
-    def _party(self) -> str:
-        return self._home.facts.parties[self._home.place]
 
     def _signed(self, round: int, receiver: str, data: bytes) -> Bytes:
         signature = self._home.identity.sign(self._told(round, self._party, receiver, data))

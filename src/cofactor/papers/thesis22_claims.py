@@ -18,6 +18,8 @@ from cofactor.papers.thesis22_rows import Repeated
 
 _CHANCE = 0.0027
 """How likely it may be that equal errors are taken for different ones: three standard deviations."""
+_ROUNDING = 1e-9
+"""What two ways of computing the same number may differ by, as a part of it."""
 HOLDS, OPEN, FAILS = 1, 0, -1
 
 
@@ -110,7 +112,7 @@ def compared(first: Row, second: Row, *, times: float = 1.0) -> int:
     difference = times * _value(first) - _value(second)
     error = _error_of_difference(first, second, times)
     # Fewer degrees of freedom than Welch would count: rather nothing is seen than too much.
-    limit = error * float(stdtrit(repeats - 1, 1 - _CHANCE / 2))
+    limit = error * float(stdtrit(repeats - 1, 1 - _CHANCE / 2)) + _ROUNDING * abs(_value(second))
     return OPEN if abs(difference) <= limit else HOLDS if difference < 0 else FAILS
 
 

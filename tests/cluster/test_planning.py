@@ -102,8 +102,9 @@ def test_two_parties_find_twice_as_many_local_clusters_and_more_parties_as_many(
 
 
 def test_no_more_local_clusters_are_found_than_can_be_counted() -> None:
-    assert usual(SecureTable(bits=2048), clusters=15) == 20
-    assert usual(SecureTable(bits=2048), users=7) == 7
+    assert usual(SecureTable(bits=2048), clusters=15, users=10**6) == 20
+    assert usual(SecureTable(), users=2000, budget=budget(0.1)) == 5
+    assert usual(SecureTable(), users=7, budget=budget(9.0)) == 4
     assert usual(LocalMemberships()) == 5
     assert usual(Sketches(), users=500, budget=budget(0.1)) < usual(Sketches(), users=10**6)
 

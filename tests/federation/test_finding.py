@@ -77,7 +77,7 @@ def test_numbers_are_sorted_as_numbers() -> None:
 def test_ids_are_compared_by_the_rule(how: How) -> None:
     ids = {"a": ["Ann ", "BOB"], "b": ["bob", "ann"]}
     assert find_common(ids, how=how, rule="folded").ids.tolist() == ["ann", "bob"]
-    with pytest.raises(DataError, match=r'rule "exact": upper and lower case \(the rule "folded"'):
+    with pytest.raises(DataError, match=r'rule "exact": upper and lower case \(rule="folded"'):
         find_common(ids, how=how)
 
 

@@ -104,7 +104,8 @@ def cluster(
     budget_epsilon: Annotated[
         float | None,
         typer.Option(
-            help="Where a file has no ledger yet: all that may ever be spent; --epsilon if left out."
+            help="Where a file has no ledger yet: all that its party may ever spend; what this clustering "
+            "takes of it, if left out."
         ),
     ] = None,
     budget_delta: Annotated[

@@ -72,7 +72,9 @@ def print_plan(plan: "Plan", *, as_json: bool) -> None:
         f"is in which of {cells:,} combinations. On average one holds {facts.users / cells:,.1f} users, and "
         f"a local cluster {facts.users / facts.local_clusters:,.1f}."
     )
-    rows = Counter((release.what, release.dimension, _noise(release)) for release in plan.whole.releases)
+    rows: Counter[tuple[str, int, str]] = Counter()
+    for release in plan.whole.releases:
+        rows[release.what, release.dimension, _noise(release)] += release.count(plan.rounds)
     print_table(
         ("what is released", "numbers", "noise", "times"), [(*row, times) for row, times in rows.items()]
     )

@@ -178,6 +178,8 @@ def _print_ledgers(told: Told) -> None:
     for each in ledgers.values():
         left = rounded_down(each["left"])
         print_line(f"Charged to {each['path']}: epsilon {left} of {each['budget']['epsilon']:g} is left.")
+    if ledgers:
+        print_line("A ledger counts what its party released, and what all released together.")
     if told.own_budget:
         print_line(
             "Some ledgers have a budget of their own already: --budget-epsilon was left aside.", YELLOW

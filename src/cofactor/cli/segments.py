@@ -58,7 +58,8 @@ def segments(
     print_line(f"Written to {target}.")
     print_line(
         f"A user's segment follows from her own columns: {target.name} is as private as {file.name}. Keep "
-        f"it. Training may use it, and charges for it: cofactor train ... --user-attributes {target}",
+        "it. Training may use it, and charges for it: cofactor train ... --recipe multi-view "
+        f"--user-attributes {target}",
         YELLOW,
     )
 

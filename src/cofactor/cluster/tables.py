@@ -118,9 +118,13 @@ class SecureTable:
         clusters = facts.local_clusters
         return Layout(users=facts.users, rows=clusters, columns=clusters, bits=self.bits)
 
-    def countable(self, wanted: int, *, users: int, parties: int, budget: Budget) -> int:  # noqa: ARG002
-        """Return as many local clusters as a key has room for."""
-        return min(wanted, most_slots(self.bits))
+    def countable(self, wanted: int, *, users: int, parties: int, budget: Budget) -> int:
+        """Return as many local clusters as a key has room for, and half of them where noise drowns more."""
+        pairs = math.comb(parties, 2)
+        deviation = math.sqrt(2 * parties) * pairs / (self.share * budget.epsilon)
+        clear = math.isqrt(int(users / (2 * deviation)))
+        fewest = -(-wanted // 2) if parties == 2 else wanted
+        return min(max(min(wanted, clear), fewest), most_slots(self.bits))
 
     def releases(self, facts: Facts, *, epsilon: float, delta: float) -> tuple[Release, ...]:  # noqa: ARG002
         """Return the one release: all pairs' tables, in the last round."""

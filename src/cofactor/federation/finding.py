@@ -301,8 +301,8 @@ def _ordered(own: Texts, form: Form, found: _Found, alignment: Alignment) -> Com
 def _nobody(names: Sequence[str], rule: Rule) -> DataError:
     return DataError(
         f"{_listed(names)} have no user in common. Are ids of the same kind (account numbers here, e-mail "
-        f'addresses there)? Are they written alike, beyond the rule "{rule}": upper and lower case (the rule '
-        '"folded" ignores it), leading zeros, prefixes?'
+        f'addresses there)? Are they written alike, beyond the rule "{rule}": upper and lower case '
+        '(rule="folded" or --id-rule folded ignores it), leading zeros, prefixes?'
     )
 
 

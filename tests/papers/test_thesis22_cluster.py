@@ -8,6 +8,7 @@ import pytest
 
 from cofactor.cluster.baselines import exact_table
 from cofactor.cluster.method import Facts
+from cofactor.cluster.published_sketch import basic, two_party
 from cofactor.papers import thesis22_cluster as figures
 from cofactor.papers import thesis22_cluster_methods as methods
 from cofactor.papers.cells import Effort
@@ -36,7 +37,7 @@ from cofactor.papers.thesis22_cluster_names import (
     parts_of,
 )
 from cofactor.papers.thesis22_cluster_rows import Cost, Place, rows_of
-from cofactor.papers.thesis22_cluster_sketch import ROWS, Shares, basic, released, two_party
+from cofactor.papers.thesis22_cluster_sketch import ROWS, Shares, released
 from cofactor.papers.thesis22_rows import Repeated
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.bounding import MEMBER
@@ -88,11 +89,11 @@ def test_the_published_estimates_are_right_where_the_sketch_has_signal() -> None
     table[np.diag_indices(3)] = 60_000, 50_000, 40_000
     sketch = Shares.of(4.0, 150_000, 2).sketch(2)
     registers = released(table, sketch, InsecureRandom(1))
-    found = basic(registers, 150_000, sketch.phantoms)
+    found = basic(registers, sketch, 150_000)
     # A cell's deviation is about 1.04 (users and phantoms) / sqrt(rows), below 2,600; norm-sub lowers it.
     assert np.abs(found - table).max() < 6 * 2_600
-    assert np.allclose(two_party(registers, 150_000, sketch.phantoms), found)
-    assert np.allclose(two_party(registers, 150_000, sketch.phantoms, proportional=True), found)
+    assert np.allclose(two_party(registers, sketch, 150_000), found)
+    assert np.allclose(two_party(registers, sketch, 150_000, proportional=True), found)
 
 
 def test_a_table_is_off_by_the_part_of_users_who_are_misplaced_counted_twice() -> None:

@@ -6,9 +6,10 @@ both clusters. Its theorem does not hold; `published` returns the mechanism that
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 from cofactor.cluster.estimates import complements, harmonic
-from cofactor.cluster.fitting import Pairs, as_counts, fitted_additively
+from cofactor.cluster.fitting import Pairs, as_counts, fitted, fitted_additively
 from cofactor.cluster.method import Floats, Integers
 from cofactor.cluster.sketching import LARGEST_HASH, registers
 from cofactor.config import fraction, positive, whole
@@ -51,15 +52,19 @@ def basic(found: Sequence[Integers], sketch: PartitionSketch, total: float) -> F
     return as_counts(complements(found, sketch.phantoms, total), total)
 
 
-def two_party(found: Sequence[Integers], sketch: PartitionSketch, total: float) -> Floats:
-    """Return the table of all parties by 2PEst (Algorithm 6), its sizes biased by alpha_min as they are."""
-    places = range(len(found))
+def two_party(
+    found: Sequence[Integers], sketch: PartitionSketch, total: float, *, proportional: bool = False
+) -> Floats:
+    """Return the table of all parties by 2PEst (Algorithm 6), its sizes biased by alpha_min as they are.
+
+    Its additive steps leave the possible tables; `proportional` ones do not.
+    """
     pairs: Pairs = {
         (one, other): basic([found[one], found[other]], sketch, total)
-        for one in places
-        for other in places
-        if one < other
+        for one, other in combinations(range(len(found)), 2)
     }
-    sizes = [harmonic(each, sketch.phantoms) for each in found]
     grid = [each.shape[1] for each in found]
+    if proportional:
+        return fitted(pairs, grid, total)
+    sizes = [harmonic(each, sketch.phantoms) for each in found]
     return fitted_additively(pairs, grid, total, sizes=sizes)

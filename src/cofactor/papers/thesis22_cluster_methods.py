@@ -13,6 +13,7 @@ from cofactor.cluster.fitting import fitted_additively
 from cofactor.cluster.local import LSHForest
 from cofactor.cluster.method import Facts, Floats, Integers, Membership
 from cofactor.cluster.planning import COUNT, Plan, planned
+from cofactor.cluster.published_sketch import basic, two_party
 from cofactor.cluster.simple import IndependentCounts, LocalMemberships
 from cofactor.cluster.simple_halves import memberships, oracle_in
 from cofactor.cluster.sketches import Sketches
@@ -47,7 +48,7 @@ from cofactor.papers.thesis22_cluster_runs import (
     noisy_count,
     private_centres,
 )
-from cofactor.papers.thesis22_cluster_sketch import Shares, basic, released, two_party
+from cofactor.papers.thesis22_cluster_sketch import Shares, released
 from cofactor.privacy.bounding import MEMBER
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.schedule import Release, Schedule
@@ -156,10 +157,10 @@ class Published:
         exact, sketch = exact_table(cells, self.local_clusters), shares.sketch(len(cells))
         registers = released(exact, sketch, random)
         tables: dict[str, Callable[[], Floats]] = {
-            BASIC: lambda: basic(registers, count, sketch.phantoms),
-            TWO_PARTY: lambda: two_party(registers, count, sketch.phantoms),
-            PROPORTIONAL: lambda: two_party(registers, count, sketch.phantoms, proportional=True),
-            PRIVATE_TABLE: lambda: two_party(registers, count, sketch.phantoms),
+            BASIC: lambda: basic(registers, sketch, count),
+            TWO_PARTY: lambda: two_party(registers, sketch, count),
+            PROPORTIONAL: lambda: two_party(registers, sketch, count, proportional=True),
+            PRIVATE_TABLE: lambda: two_party(registers, sketch, count),
             INDEPENDENT: lambda: _HISTOGRAMS.simulated(
                 facts,
                 split.ids,

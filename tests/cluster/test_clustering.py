@@ -12,7 +12,7 @@ from cofactor.cluster.result import Clustering
 from cofactor.cluster.simple import IndependentCounts
 from cofactor.cluster.sketches import Sketches
 from cofactor.cluster.tables import SecureTable
-from cofactor.errors import BudgetExceeded, ConfigError, LedgerError, RunError, UnknownId
+from cofactor.errors import BudgetExceeded, ConfigError, LedgerError, Refused, RunError, UnknownId
 from cofactor.federation.channel import Failures
 from cofactor.federation.run import Run
 from cofactor.federation.verify import verify
@@ -47,7 +47,7 @@ def matched(clustering: Clustering) -> float:
 
 def test_clear_clusters_are_found_with_sketches(sketched: Clustering) -> None:
     assert matched(sketched) < 0.2
-    assert sketched.sizes.sum() == pytest.approx(4000, abs=100)
+    assert sketched.sizes.sum() == pytest.approx(4000, abs=250)
 
 
 def test_clear_clusters_are_found_under_encryption(counted: Clustering) -> None:
@@ -64,6 +64,33 @@ def test_the_guarantee_is_that_of_the_budget_and_holds(name: str, request: pytes
     assert 0.95 * guarantee.budget_epsilon < guarantee.epsilon <= guarantee.budget_epsilon
     assert guarantee.by == ("party 0", "party 1")
     assert "a user's columns are in the data" in str(guarantee)
+
+
+def test_what_parties_lose_if_all_others_collude_is_told_only_where_it_is_known(
+    sketched: Clustering, counted: Clustering
+) -> None:
+    assert [each.epsilon for each in sketched.together.parties.values()] == [None, None]
+    for each in counted.together.parties.values():
+        assert each.epsilon is not None
+        assert 1.0 < each.epsilon < 10.0
+
+
+def test_how_users_were_found_is_in_the_guarantee() -> None:
+    told = found(parties(POINTS[:300]), align="psi", method=IndependentCounts()).guarantee.does_not_cover
+    assert any(each.startswith("Who is a user of all parties: private set intersection") for each in told)
+
+
+@pytest.mark.parametrize(
+    "method", [SecureTable(bits=2048, colluding=0.0), Sketches()], ids=["under encryption", "sketches"]
+)
+def test_three_parties_with_unequal_columns_cluster_together(method: Any, tmp_path: Path) -> None:
+    points, centres = mixture(1000, columns=6)
+    holders = parties(points, (1, 3, 2))
+    clustering = found(holders, method=method, budget=budget(10.0), local_clusters=3)
+    assert clustering.scaled.shape == (3, 6)
+    assert verify(clustering.save(tmp_path / "run")).holds
+    gap = np.abs(clustering.scaled[:, None] - centres).max(axis=2).min(axis=0).max()
+    assert gap < 0.6  # of 1.2 between centres
 
 
 @pytest.mark.parametrize("name", ["sketched", "counted"])
@@ -90,7 +117,7 @@ def test_a_folder_whose_centres_were_changed_is_refused(sketched: Clustering, tm
 def test_centres_that_k_means_would_not_find_are_refused(sketched: Clustering) -> None:
     sketched.check()
     with pytest.raises(RunError, match="do not follow from what was released"):
-        replace(sketched, scaled=np.zeros_like(sketched.scaled)).check()
+        replace(sketched, scaled=sketched.scaled + 0.03).check()
 
 
 def test_joint_releases_must_stand_in_all_ledgers(sketched: Clustering, tmp_path: Path) -> None:
@@ -184,10 +211,16 @@ def test_columns_of_the_same_name_are_told_apart() -> None:
 
 
 def test_a_party_assigns_its_own_users(sketched: Clustering) -> None:
+    first, second = parties(POINTS)
+    nearest = np.square(POINTS[:, None] - sketched.scaled)
+    np.testing.assert_array_equal(sketched.assign(first), nearest[:, :, :2].sum(axis=2).argmin(axis=1))
+    np.testing.assert_array_equal(sketched.assign(second), nearest[:, :, 2:].sum(axis=2).argmin(axis=1))
+
+
+def test_a_party_assigns_by_the_ranges_of_the_run_whatever_its_file_says_now(sketched: Clustering) -> None:
     first = parties(POINTS)[0]
-    labels = sketched.assign(first)
-    nearest = np.abs(POINTS[:, None, :2] - sketched.scaled[:, :2])
-    np.testing.assert_array_equal(labels, np.square(nearest).sum(axis=2).argmin(axis=1))
+    other = first.with_ranges(dict.fromkeys(first.columns, (-9.0, 3.0)))
+    np.testing.assert_array_equal(sketched.assign(other), sketched.assign(first))
 
 
 def test_who_lacks_a_number_is_assigned_nowhere(sketched: Clustering) -> None:
@@ -211,7 +244,7 @@ def test_whoever_is_missing_ends_it_and_what_was_charged_stays() -> None:
 
 def test_tables_are_not_opened_without_everybody() -> None:
     gone = Failures(absent=frozenset({("party 1", 4)}))
-    with pytest.raises(Exception, match="party 1 did not answer"):
+    with pytest.raises(Refused, match="party 1 did not answer"):
         found(parties(POINTS[:50]), method=TABLE, failures=gone)
 
 
@@ -220,7 +253,12 @@ def test_tables_are_not_opened_without_everybody() -> None:
     [
         ({"clusters": 0}, "clusters"),
         ({"clusters": 5000}, "5,000 clusters of 4,000 users"),
+        ({"clusters": 1}, "at least 2"),
         ({"local_clusters": 0}, "local_clusters"),
+        ({"local_clusters": 1}, "fewer combinations"),
+        ({"method": "sketch"}, "a way to count"),
+        ({"local": "lloyd"}, "a way to count"),
+        ({"budget": 1.0}, "budget must be a Budget"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(change: dict[str, Any], says: str) -> None:
@@ -230,8 +268,9 @@ def test_settings_that_make_no_sense_are_refused(change: dict[str, Any], says: s
 
 def test_parties_are_two_or_more_with_names_and_files_of_their_own(tmp_path: Path) -> None:
     first, second = parties(POINTS)
-    with pytest.raises(ConfigError, match="two parties or more"):
-        found([first])
+    for wrong in ([first], {"bank": first, "shop": second}, ["bank.csv", "shop.csv"]):
+        with pytest.raises(ConfigError, match="two parties or more"):
+            find_clusters(wrong, **USUAL)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="2 parties are called 'party 0'"):
         found([first, replace(second, name="party 0")])
     file = tmp_path / "both.csv"
@@ -245,6 +284,8 @@ def test_a_party_that_allows_less_is_heard() -> None:
     with pytest.raises(BudgetExceeded, match="party 1 allows epsilon 1"):
         found([first, strict])
     assert found([first, strict], budget=budget(1.0)).guarantee.holds
+    with pytest.raises(BudgetExceeded, match="party 1 allows epsilon 1"):
+        found([first, replace(second, budget=budget(1.0, delta=1e-9))], budget=budget(1.0))
 
 
 def filed(tmp_path: Path, widths: tuple[int, ...] = (2, 2)) -> list[Records]:
@@ -299,6 +340,13 @@ def test_a_larger_ledger_pays_for_several(tmp_path: Path) -> None:
     holders = filed(tmp_path)
     for _ in range(2):
         found(holders, ledger_budget=budget(10.0))
+
+
+def test_a_budget_that_is_too_small_begins_no_ledger(tmp_path: Path) -> None:
+    holders = filed(tmp_path)
+    with pytest.raises(BudgetExceeded, match=r"may spend 0\.1 in all"):
+        found(holders, ledger_budget=budget(0.1))
+    assert [each for each in holders if each.ledger_path and each.ledger_path.exists()] == []
 
 
 def test_a_refusal_leaves_no_new_ledger_behind(tmp_path: Path) -> None:

@@ -92,12 +92,6 @@ def test_the_first_of_equally_close_centres_counts() -> None:
     assert labels([[0.0]], [[1.0], [-1.0], [1.0]])[0] == 0
 
 
-def test_labels_by_some_of_the_columns() -> None:
-    centres = [[0.0, 9.0, 0.0], [0.0, -9.0, 1.0]]
-    np.testing.assert_array_equal(labels([[0.9, 5.0]], centres, columns=[2, 0]), [1])
-    np.testing.assert_array_equal(labels([[8.0]], centres, columns=[1]), [0])
-
-
 def test_v_measure_is_the_harmonic_mean_of_homogeneity_and_completeness() -> None:
     one, other = [0, 0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 2]
     homogeneity, completeness, _ = homogeneity_completeness_v_measure(one, other)

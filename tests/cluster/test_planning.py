@@ -77,7 +77,9 @@ def test_budgets_that_cannot_be_kept_are_refused(wrong: dict[str, Any], says: st
     [
         ({"widths": (1,) * 6}, "at most 5 parties"),
         ({"users": 4, "clusters": 5}, "5 clusters of 4 users"),
-        ({"users": 1, "clusters": 1}, "1 clusters of 1 users"),
+        ({"clusters": 1}, "at least 2"),
+        ({"users": 1, "clusters": 2}, "2 clusters of 1 users"),
+        ({"clusters": 10, "local_clusters": 3}, "fewer combinations"),
         ({"widths": (1,) * 5, "local_clusters": 20}, "more than 1,000,000 combinations"),
     ],
 )

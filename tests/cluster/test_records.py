@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cofactor.cluster.records import Records, read_records, to_points, to_units
-from cofactor.errors import CofactorError
+from cofactor.errors import CofactorError, DataError
 from cofactor.federation.party import fingerprint
 
 TABLE = "user_id,town,age,income\na,here,31,100\nb,there,,250\nc,here,64,400\n"
@@ -183,10 +183,9 @@ def test_records_that_make_no_sense_are_refused(settings: dict[str, Any], messag
 def test_ranges_that_are_not_stated_are_read_off_the_data_and_known_to_be() -> None:
     some = made([[1, 5], [3, np.nan], [2, 9]], ranges={"c0": (0, 10)})
     assert dict(some.ranges) == {"c0": (0, 10), "c1": (5, 9)}
-    assert (some.ranges_stated, some.unstated) == (False, ("c1",))
-    assert not some.in_order(["u1"]).ranges_stated
+    assert some.unstated == ("c1",)
     every = some.with_ranges({"c1": (0, 20)})
-    assert every.ranges_stated
+    assert every.unstated == ()
     assert every.points()[0].tolist() == pytest.approx([-0.8, -0.5])
     assert made([[4.0], [4.0]]).points().tolist() == [[0], [0]]
     assert made([[1e300], [1e300]]).points().tolist() == [[0], [0]]
@@ -217,14 +216,6 @@ def test_the_way_back_from_points_is_the_way_there_reversed() -> None:
     np.testing.assert_allclose(to_units(to_points(values, ranges), ranges), values)
 
 
-def test_rows_follow_the_order_of_ids_and_unknown_users_are_empty_rows() -> None:
-    records = made([[1, 2], [3, 4], [5, 6]], ranges={"c0": (0, 10), "c1": (0, 10)})
-    found = records.in_order(["u2", "zz", "u0"])
-    assert found.ids == ("u2", "zz", "u0")
-    np.testing.assert_array_equal(found.values, [[5, 6], [np.nan, np.nan], [1, 2]])
-    assert (found.ranges_stated, len(found), len(records.in_order([]))) == (True, 3, 0)
-
-
 def test_nothing_private_shows_in_words_and_nothing_can_be_written_to() -> None:
     records = made([[4711.0], [4712.0]], ids=["anna4711", "bert"])
     assert "471" not in repr(records)
@@ -233,3 +224,12 @@ def test_nothing_private_shows_in_words_and_nothing_can_be_written_to() -> None:
         records.values[0, 0] = 1
     with pytest.raises(TypeError):
         records.ranges["c0"] = (0, 1)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("cell", ["3,5", "1,200", "12%", "-0,5"])
+def test_numbers_that_are_written_otherwise_are_not_left_out_in_silence(tmp_path: Path, cell: str) -> None:
+    file = tmp_path / "bank.csv"
+    file.write_text(f'user,age,rate\nu1,3,"{cell}"\nu2,4,"{cell}"\n')
+    with pytest.raises(DataError, match='column "rate": its numbers are written with commas'):
+        read_records(file, id="user")
+    assert read_records(file, id="user", columns=["age"]).columns == ("age",)

@@ -21,7 +21,6 @@ from cofactor.cluster.table_halves import (
     TableMember,
     TableOffers,
     bound_of,
-    planned_noise,
 )
 from cofactor.cluster.tables import SecureTable, TableSum, pair_tables
 from cofactor.crypto import products
@@ -180,7 +179,7 @@ def test_everybody_charges_the_whole_release_and_it_counts_once() -> None:
     assert {event.by for event in events} == set(played.facts.parties)
     for event in events:
         assert event.joint
-        assert (event.bound, event.mechanism) == (bound_of(played.facts), planned_noise(played.schedule))
+        assert (event.bound, event.mechanism) == (bound_of(played.facts), played.schedule.noise_of(TABLES))
         assert (event.dimension, event.slack, event.what) == (27, OVERFLOW, f"{TABLES}, round 4")
     assert len(counted_once(events)) == 1
 

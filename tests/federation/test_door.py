@@ -485,9 +485,8 @@ def test_a_joint_release_is_charged_as_such() -> None:
     ledger = begun(replace(BUDGET, epsilon=8.0))
     way = door(ledger, layers=LAYERS)
     way.release(NOISE, bounded(), what="alone")
-    way.release(NOISE, bounded(), what="sketches", joint=True)
     shared(way, joint=True)
-    assert [entry.event.joint for entry in ledger.entries if entry.event] == [False, True, True]
+    assert [entry.event.joint for entry in ledger.entries if entry.event] == [False, True]
 
 
 def test_what_is_made_of_noisy_numbers_counts_as_noisy() -> None:

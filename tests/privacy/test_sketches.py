@@ -13,6 +13,7 @@ from cofactor.privacy import pairs
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.bounding import MEMBER, registers
 from cofactor.privacy.events import Bound, Event, counted_once
+from cofactor.privacy.losses import loss_of
 from cofactor.privacy.mechanisms import DiscreteLaplace, event_from_table
 from cofactor.privacy.neighbours import Neighbours
 from cofactor.privacy.sensitivity import difference
@@ -141,6 +142,15 @@ def test_a_replaced_user_costs_more_than_an_emptied_one_and_less_than_four_times
     assert emptied * 1.5 < replaced < emptied * 4
 
 
+def test_two_steps_follow_the_triangle_inequality_of_renyi_divergences() -> None:
+    mechanism = PartitionSketch(rows=1, phantoms=20, low=2, high=8)
+    pair, loss = pairs.partition_sketch(2, 20, 2, 8), loss_of(event(mechanism), 2)
+    assert loss.renyi is not None
+    expected = 3.5 / 3 * pair.renyi([8.0])[0] + pair.renyi([7.0])[0]
+    assert loss.renyi([4.0])[0] == pytest.approx(expected)
+    assert loss.pure == pytest.approx(2 * pair.pure)
+
+
 def test_sampled_sketches_break_the_published_claim_and_not_the_mended_one() -> None:
     """Joint audit: two parties, one user in otherwise empty clusters; false alarms below 1e-6 each."""
     rows, trials, claimed, delta = 16, 1_500_000, 1.96, 5e-5
@@ -249,7 +259,7 @@ def test_joint_releases_count_once_and_others_for_each_party() -> None:
 
 def test_who_charged_more_joint_releases_counts() -> None:
     sketch = PartitionSketch(rows=8, phantoms=10, low=2, high=9)
-    charged = [event(sketch, by=party, joint=True, count=count) for party, count in (("a", 1), ("b", 4))]
+    charged = [event(sketch, by=party, joint=True, count=count) for party, count in (("b", 4), ("a", 1))]
     assert [each.count for each in counted_once([*charged, event(sketch, by="a", joint=True)])] == [4]
 
 

@@ -112,6 +112,7 @@ def check_ranges(ranges: Ranges, found: "Sequence[Records]") -> None:
 def parsed_ranges(texts: Sequence[str], file: Path | None) -> "dict[str, Range]":
     """Read age=0:120 and a TOML file of ranges; those on the command line count, if both name a column."""
     found = {} if file is None else _from_toml(file)
+    said: set[str] = set()
     for text in texts:
         name, _, ends = text.rpartition("=")
         try:
@@ -120,6 +121,9 @@ def parsed_ranges(texts: Sequence[str], file: Path | None) -> "dict[str, Range]"
             raise ConfigError(f"--range must look like age=0:120, got {text!r}.") from None
         if not name.strip() or not low < high:
             raise ConfigError(f"--range must look like age=0:120, its lowest number first, got {text!r}.")
+        if name.strip() in said:
+            raise ConfigError(f"--range names {name.strip()} twice. Name it once.")
+        said.add(name.strip())
         found[name.strip()] = (low, high)
     return found
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _ABREAST = 8
 """How many clusters stand beside each other in a table."""
+_NOTABLE = 0.01
+"""Part of all users by which sizes may be off without a word."""
 _FEW = 0.5
 """If no more than this part of the smallest party's users is common, ids may be written differently."""
 
@@ -96,6 +98,7 @@ def print_clustering(told: Told) -> None:
     """Print what was found, in whose columns, and what is promised."""
     _print_made(told)
     _print_centres(told.clustering)
+    _print_sum(told.clustering)
     for concern in told.clustering.concerns:
         print_line(f"Warning: {concern}", YELLOW)
     _print_local(told)
@@ -107,11 +110,10 @@ def _print_made(told: Told) -> None:
     found = told.clustering
     parties = _listed(found.facts.parties)
     method, local = (found.settings[name]["kind"] for name in ("method", "local"))
-    budget = found.together.budget or {}
     print_line(
         f"{found.clusters} clusters of {found.facts.users:,} users whom {parties} have in common, by "
         f"{len(found.columns)} columns. Each found {found.facts.local_clusters} local clusters ({local}), "
-        f"and {method} counted who is in which: epsilon {budget.get('epsilon', 0):g}, "
+        f"and {method} counted who is in which: {found.promised}, "
         f"{found.together.rounds} rounds, {readable(found.together.traffic)}, {found.seconds:.1f} s."
     )
     common = found.together.alignment
@@ -123,6 +125,16 @@ def _print_made(told: Told) -> None:
                 "These are few. If ids differ in upper and lower case only, cluster with --id-rule folded.",
                 YELLOW,
             )
+
+
+def _print_sum(found: "Clustering") -> None:
+    """Say why sizes do not add up to all users, where they do not."""
+    counted, users = float(found.sizes.sum()), found.facts.users
+    if abs(counted - users) > _NOTABLE * users:
+        print_line(
+            f"Sizes add up to about {counted:,.0f} of {users:,} users: there is noise in them, and users of "
+            "whom a number is missing are in none."
+        )
 
 
 def _print_centres(found: "Clustering") -> None:

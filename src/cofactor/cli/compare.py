@@ -62,6 +62,8 @@ def compare(
     from cofactor.federation.folder import read_facts
 
     facts = read_facts(run)
+    if "clustering" in facts:
+        raise ConfigError(f"{run} holds a clustering, and there are no ratings to compare. Look at it: show.")
     scores, by_group = facts["scores"], None
     stated = _stated(facts, user_weights, other_weights, files)
     if files:

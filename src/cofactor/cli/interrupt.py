@@ -1,6 +1,7 @@
 """Ctrl-C while training: it takes effect when a step is finished, never inside a kernel."""
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -40,6 +41,8 @@ def held_back(told: str) -> Iterator[None]:
 
     def ask(*_: object) -> None:
         nonlocal asked
+        if not asked:
+            print("Finishing what may be charged already; nothing is lost.", file=sys.stderr, flush=True)
         asked = True
 
     before = signal.signal(signal.SIGINT, ask)

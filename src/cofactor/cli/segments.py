@@ -45,10 +45,7 @@ def segments(
     found = Clustering.load(run)
     records = _records(found, run, file, party, id_, member)
     target = out or file.with_name(f"{records.name}-segments.csv")
-    if target.exists() and not force:
-        raise ConfigError(f"{target} is there already. Name another file with --out, or add --force.")
-    if not target.parent.is_dir():
-        raise ConfigError(f"--out: there is no folder {target.parent} to write {target.name} to.")
+    _check_target(target, run, file, force=force)
     _write_like(target, segments_table(found, records), file)
     counts = _counts(found, records)
     if json:
@@ -62,6 +59,19 @@ def segments(
         f"--user-attributes {target}",
         YELLOW,
     )
+
+
+def _check_target(target: Path, run: Path, file: Path, *, force: bool) -> None:
+    """Refuse to write over anything that is not such a file, whatever was asked for."""
+    place = target.resolve()
+    if target.suffix != ".csv" or place == file.resolve() or run.resolve() in place.parents:
+        raise ConfigError(
+            f"--out: segments go to a .csv file, not over {file.name} and not into {run}, got {target}."
+        )
+    if target.exists() and not force:
+        raise ConfigError(f"{target} is there already. Name another file with --out, or add --force.")
+    if not target.parent.is_dir():
+        raise ConfigError(f"--out: there is no folder {target.parent} to write {target.name} to.")
 
 
 def _write_like(target: Path, text: str, source: Path) -> None:

@@ -189,8 +189,9 @@ def with_run(run: Path, wish: Wish, seed: int | None) -> Wish:
         words = ", ".join([*said, *(["--not-private"] if wish.not_private else [])])
         raise ConfigError(f"--from {run} already says how to train. Leave out {words}.")
     facts = read_facts(run)
-    if "survey" in facts:
-        raise RunError(f"{run} holds a survey, and --from takes a training. Name the folder of one.")
+    kind = next((each for each in ("survey", "clustering") if each in facts), None)
+    if kind is not None:
+        raise RunError(f"{run} holds a {kind}, and --from takes a training. Name the folder of one.")
     together = facts.get("together") or {}
     told = facts["guarantee"].get("personal")
     return Wish(

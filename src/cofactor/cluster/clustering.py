@@ -87,9 +87,12 @@ def find_clusters(
 
 
 def _checked(records: Sequence[Records], budget: Budget) -> list[Records]:
-    holders = list(records)
+    holders = list(records) if isinstance(records, Sequence) else []
     if len(holders) < 2 or not all(isinstance(each, Records) for each in holders):
-        raise ConfigError("find_clusters takes the Records of two parties or more. One party needs no help.")
+        raise ConfigError(
+            "find_clusters takes a list with the Records of two parties or more, such as "
+            "[Records.from_csv(file), ...]. One party needs no help."
+        )
     taken = next((each.name for each in holders if each.name in (COORDINATOR, SUM)), None)
     if taken is not None:
         raise ConfigError(
@@ -128,6 +131,11 @@ def _plan(
     local_clusters: int | None,
 ) -> Plan:
     whole(clusters=clusters, local_clusters=local_clusters)
+    if not hasattr(method, "countable") or not hasattr(local, "centres"):
+        raise ConfigError(
+            "method is a way to count, such as SecureTable(), and local one to cluster alone, such as "
+            "LSHForest()."
+        )
     users = len(holders[0].ids)
     chosen = local_clusters or usual_local_clusters(
         method, users=users, parties=len(holders), clusters=clusters, budget=budget
@@ -150,9 +158,15 @@ def _ledgers(
     Those that exist come first: a refusal leaves no new ones behind.
     """
     ledgers = {}
-    for each in sorted(holders, key=lambda one: one.ledger_path is None or not one.ledger_path.exists()):
+    kept = {each.name for each in holders if each.ledger_path is not None and each.ledger_path.exists()}
+    terms = {
+        each.name: _terms(each, plan.schedules[each.name], plan.budget, budget)
+        for each in holders
+        if each.name not in kept
+    }
+    for each in sorted(holders, key=lambda one: one.name not in kept):
         schedule = plan.schedules[each.name]
-        ledger = open_ledger(each, _terms(each, schedule, plan.budget, budget), None, newer_data=newer_data)
+        ledger = open_ledger(each, terms.get(each.name, plan.budget), None, newer_data=newer_data)
         try:
             ledger.reserve(replace(event, by=each.name) for event in schedule.events())
         except BudgetExceeded as error:
@@ -169,13 +183,19 @@ def _terms(each: Records, schedule: Schedule, budget: Budget, ledger_budget: Bud
 
     A user loses what all parties release: of what she may lose, each may spend its own part.
     """
-    wanted = ledger_budget or needed(
-        schedule, delta=budget.delta, unit=budget.unit, adjacency=budget.adjacency
-    )
-    if (wanted.unit, wanted.adjacency) != (budget.unit, budget.adjacency):
+    wanted = ledger_budget or budget
+    if not isinstance(wanted, Budget) or (wanted.unit, wanted.adjacency) != (budget.unit, budget.adjacency):
         raise ConfigError(f"a ledger with {wanted} does not count what a clustering with {budget} releases.")
-    least = wanted.epsilon if each.budget is None else min(wanted.epsilon, each.budget.epsilon)
-    return replace(wanted, epsilon=least)
+    cost = needed(schedule, delta=wanted.delta, unit=wanted.unit, adjacency=wanted.adjacency).epsilon
+    most = cost if ledger_budget is None else wanted.epsilon
+    least = most if each.budget is None else min(most, each.budget.epsilon)
+    terms = replace(wanted, epsilon=least)
+    if not terms.allows(cost):
+        raise BudgetExceeded(
+            f"{each.name} would release what costs its users epsilon {cost:.3g}, and may spend {least:g} in "
+            f"all. Nothing was released. Begin its ledger with more, or cluster with less. {_FOUND}"
+        )
+    return terms
 
 
 def _guarantee(

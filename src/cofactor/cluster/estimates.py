@@ -54,7 +54,6 @@ def complements(
     registers: Sequence[Integers],
     phantoms: int,
     total: float,
-    size: Callable[[Integers, float], Floats] = harmonic,
 ) -> Floats:
     """Return the table of all combinations from unions of all others (BasicEst, Algorithm 5, lines 3 to 9).
 
@@ -64,7 +63,7 @@ def complements(
     others = [_expanded(_largest_of_others(each), place, parties) for place, each in enumerate(registers)]
     union = reduce(np.maximum, others)
     made_up = phantoms * sum(each.shape[1] - 1 for each in registers)
-    return total - size(union, made_up)
+    return total - harmonic(union, made_up)
 
 
 def ties(first: Integers, second: Integers, sketch: PartitionSketch) -> Floats:

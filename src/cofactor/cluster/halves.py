@@ -77,21 +77,15 @@ class Holding:
         return LocalCentres(centres=self.door.derived(centres), count=self._count(int(complete.sum())))
 
     def _let(self, what: str, bounded: Bounded) -> NDArray[np.int64]:
-        released: Any = self.door.release(self._mechanism(what), bounded, what=what)
+        released: Any = self.door.release(self._schedule.noise_of(what), bounded, what=what)
         return np.asarray(released, np.int64)
 
     def _count(self, users: int) -> NDArray[np.int64]:
         if all(release.what != COUNT for release in self._schedule.releases):
             return self.door.public(np.empty(0, np.int64))
         bounded = Bounded(value=np.array([users]), bound=COUNTED)
-        released: Any = self.door.release(self._mechanism(COUNT), bounded, what=COUNT)
+        released: Any = self.door.release(self._schedule.noise_of(COUNT), bounded, what=COUNT)
         return np.asarray(released)
-
-    def _mechanism(self, what: str) -> Any:
-        for release in self._schedule.releases:
-            if release.what == what:
-                return release.mechanism
-        raise RunError(f"{self.door.party}: {what!r} was not planned. Nothing was released.")
 
     def finish(self, message: Message) -> Any:  # noqa: ARG002 (there is no model)
         """Refuse: a party needs nothing but the centres, which are public."""

@@ -3,7 +3,6 @@
 Nothing here is private. The coordinator runs it on what parties have released; an experiment, on anything.
 """
 
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -48,13 +47,9 @@ def loss(points: ArrayLike, centres: ArrayLike, weights: ArrayLike | None = None
     return float(nearest.sum() if weights is None else nearest @ np.asarray(weights, np.float64))
 
 
-def labels(points: ArrayLike, centres: ArrayLike, columns: Sequence[int] | None = None) -> Integers:
-    """Return for each point the number of the closest centre, the first of several that are equally close.
-
-    `columns` says which of the centres' columns the points have: all of them, if it is left out.
-    """
-    known = _table("centres", centres)
-    return _nearest(_table("points", points), known if columns is None else known[:, list(columns)])[1]
+def labels(points: ArrayLike, centres: ArrayLike) -> Integers:
+    """Return for each point the number of the closest centre, the first of several that are equally close."""
+    return _nearest(_table("points", points), _table("centres", centres))[1]
 
 
 def v_measure(one: ArrayLike, other: ArrayLike) -> float:

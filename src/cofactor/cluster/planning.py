@@ -113,10 +113,17 @@ def check_facts(facts: Facts) -> None:
             f"at most {MOST_PARTIES} parties cluster together, got {len(facts.parties)}: the table of all "
             "combinations of their local clusters would hold more cells than users. Join some of them first."
         )
+    if facts.clusters < 2:
+        raise ConfigError("clusters must be at least 2, got 1: one cluster is everybody.")
     if facts.users < 2 or facts.clusters > facts.users:
         raise ConfigError(
             f"{facts.clusters:,} clusters of {facts.users:,} users cannot be. Ask for fewer clusters, or "
-            "find more users."
+            'find more users: ids may be written differently (rule="folded", --id-rule folded).'
+        )
+    if facts.local_clusters ** len(facts.parties) < facts.clusters:
+        raise ConfigError(
+            f"{facts.local_clusters} local clusters at each of {len(facts.parties)} parties make fewer "
+            f"combinations than the {facts.clusters} clusters that are wanted. Find more: local_clusters=5."
         )
     if facts.local_clusters ** len(facts.parties) > MOST_CELLS:
         raise ConfigError(

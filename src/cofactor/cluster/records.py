@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from cofactor.privacy.budget import Budget
 Range = tuple[float, float]
 """The lowest and the highest number of a column, agreed on beforehand."""
 
+_OTHER_NUMBER = re.compile(r"[-+]?[\d.,\s]*\d\s*%?")
+"""A number as some write it: 3,5 or 1,200 or 12%."""
 _WORDS = 0.5
 """A column is one of numbers if more than this part of its filled cells are."""
 
@@ -78,11 +81,6 @@ class Records:
         return read_records(path, id=id, columns=columns, ranges=ranges, name=name, member=member)
 
     @property
-    def ranges_stated(self) -> bool:
-        """Whether all ranges were declared, and none read off the data."""
-        return not self.unstated
-
-    @property
     def ledger_path(self) -> Path | None:
         """Where its ledger lies, if it has a file."""
         return None if self.file is None else ledger_path(self.file)
@@ -93,14 +91,6 @@ class Records:
     def points(self) -> Floats:
         """Return the rows with every column scaled from its range to [-1, 1]; NaN stays."""
         return to_points(self.values, tuple(self.ranges.values()))
-
-    def in_order(self, ids: Iterable[str]) -> "Records":
-        """Return the rows of the given users, in their order; users it does not have become rows of NaN."""
-        wanted = tuple(ids)
-        places = {one: row for row, one in enumerate(self.ids)}
-        rows = np.array([places.get(one, -1) for one in wanted], np.int64)
-        nothing = np.full((1, len(self.columns)), np.nan)
-        return replace(self, ids=wanted, values=np.concatenate([self.values, nothing])[rows])
 
     def with_ranges(self, ranges: Mapping[str, Range]) -> "Records":
         """Return the same with ranges stated for some columns, or all."""
@@ -164,6 +154,8 @@ def read_records(
         remedy="Keep one row of each, or name the right column of ids with --id.",
     )
     chosen = _columns_of_numbers(table) if columns is None else list(columns)
+    if columns is None:
+        _check_no_other_numbers(table, [column for column in table.columns if column not in chosen])
     kept = [table.finite(column, instead=_INSTEAD) for column in chosen]
     return Records(
         name=name or named_after(Path(path)),
@@ -223,6 +215,20 @@ def _columns_of_numbers(table: PersonTable) -> list[str]:
             "numbers: write categories as numbers, such as 0 and 1."
         )
     return found
+
+
+def _check_no_other_numbers(table: PersonTable, columns: Sequence[str]) -> None:
+    """Refuse columns that would be left out though they hold numbers, written otherwise."""
+    for column in columns:
+        if _is_index(column):
+            continue
+        filled = [cell for cell in table.columns[column] if cell]
+        if filled and sum(map(bool, map(_OTHER_NUMBER.fullmatch, filled))) > _WORDS * len(filled):
+            raise DataError(
+                f'{table.label}, column "{column}": its numbers are written with commas or percent signs. '
+                "Write them with a decimal point and no signs; or name the columns to use with columns=[...] "
+                "or --columns."
+            )
 
 
 def _is_index(column: str) -> bool:

@@ -91,6 +91,8 @@ class Clustering:
         Nobody sees a user's other columns, so it is the segment whose centre is closest in these. What comes
         out belongs to the party: LOCAL.
         """
+        if not isinstance(records, Records):
+            raise ConfigError("assign takes a party's Records, such as Records.from_csv(file).")
         place = self._place(records)
         points = records.with_ranges(dict(zip(records.columns, self.ranges[place], strict=True))).points()
         complete = ~np.isnan(points).any(axis=1)
@@ -108,6 +110,12 @@ class Clustering:
             raise ConfigError(f"{told}{', '.join(self.facts.columns[place])}. Give the same, in that order.")
         raise UnknownId(f"there is no party {records.name!r}. There are {', '.join(self.facts.parties)}.")
 
+    @property
+    def promised(self) -> str:
+        """What is promised, in two words."""
+        budget = (self.together.budget or {}).get("epsilon", 0.0)
+        return f"epsilon {budget:g}" if self.guarantee.holds else "no guarantee"
+
     def segments(self, records: Records) -> "UserAttributes":
         """Return the same as attributes of the users, for recipes: see `cofactor.cluster.segments`."""
         from cofactor.cluster.segments import segments
@@ -116,14 +124,13 @@ class Clustering:
 
     def svg(self) -> str:
         """Draw the clusters: how large they are, and where their centres lie."""
-        budget = (self.together.budget or {}).get("epsilon", 0)
         return drawn(
             self.centres,
             self.sizes,
             parties=self.facts.parties,
             columns=self.facts.columns,
             ranges=[each for own in self.ranges for each in own],
-            title=f"{self.clusters} clusters of {self.facts.users:,} users, epsilon {budget:g}",
+            title=f"{self.clusters} clusters of {self.facts.users:,} users, {self.promised}",
         )
 
     def check(self) -> None:

@@ -47,8 +47,6 @@ def run(
         drive(gathering, channel, session, lambda _: None)
     finally:
         channel.close()
-        for ledger in ledgers.values():
-            ledger.give_up_reserved()
     return session, gathering
 
 

@@ -22,7 +22,6 @@ from cofactor.cluster.simple_halves import (
     independent_table,
     memberships,
     oracle_in,
-    planned_noise,
     sizes_of_clusters,
 )
 from cofactor.config import fraction
@@ -93,7 +92,7 @@ class IndependentCounts:
         count: float | None,  # noqa: ARG002
     ) -> Floats:
         """Return the product of noisy sizes."""
-        noise = planned_noise(schedule, SIZES)
+        noise = schedule.noise_of(SIZES)
         return independent_table([noise.noisy(sizes_of_clusters(own, facts), random) for own in cells], facts)
 
     def concerns(self, facts: Facts, schedule: Schedule) -> tuple[str, ...]:  # noqa: ARG002

@@ -60,7 +60,7 @@ class SizesMember:
         """Tell the sizes of the own clusters, with noise."""
         _check_asked(message, self._home)
         home = self._home
-        noise = planned_noise(home.schedule, SIZES)
+        noise = home.schedule.noise_of(SIZES)
         sizes: Any = home.door.release(noise, sizes_of_clusters(home.cells, home.facts), what=SIZES)
         return ClusterSizes(sizes=sizes)
 
@@ -136,7 +136,7 @@ class AnsweringCounter:
 
 def oracle_in(schedule: Schedule, facts: Facts) -> GRR | OLH:
     """Return how answers are drawn, as it was settled: clusters are hashed only to fewer answers."""
-    mechanism, clusters = planned_noise(schedule, MEMBERSHIPS), facts.local_clusters
+    mechanism, clusters = schedule.noise_of(MEMBERSHIPS), facts.local_clusters
     assert isinstance(mechanism, RandomizedResponse)
     if mechanism.choices == clusters:
         return GRR(epsilon=mechanism.epsilon, buckets=clusters)
@@ -192,14 +192,6 @@ def independent_table(sizes: Sequence[Any], facts: Facts) -> Floats:
     told = np.stack(sizes).astype(np.float64)
     total = float(np.clip(told.sum(axis=1).mean(), 1.0, facts.users))
     return independent([as_counts(each, total) for each in told], total)
-
-
-def planned_noise(schedule: Schedule, what: str) -> Any:
-    """Return the noise of a release, as it was settled."""
-    for release in schedule.releases:
-        if release.what == what:
-            return release.mechanism
-    raise RunError(f"{what} were not planned. Nothing was released.")
 
 
 def _check_asked(message: Message, home: Home) -> None:

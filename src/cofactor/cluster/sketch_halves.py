@@ -176,10 +176,8 @@ class SketchCounter:
 
 def sketch_of(schedule: Schedule) -> PartitionSketch:
     """Return the sketch that a schedule has settled on."""
-    for release in schedule.releases:
-        if release.what == SKETCHES and isinstance(release.mechanism, PartitionSketch):
-            return release.mechanism
-    raise RunError(f"there are no {SKETCHES} in the schedule.")
+    found: PartitionSketch = schedule.noise_of(SKETCHES)
+    return found
 
 
 def numbers_of(facts: Facts, rows: int) -> int:

@@ -43,6 +43,10 @@ Estimator = Literal["likelihood", "ties", "complements"]
 Fit = Literal["proportional", "additive"]
 
 
+_SURE = 4.0
+"""By how many deviations fewer hashes must be alike than there are users, to say that some are nowhere."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sketches:
     """Count memberships by sketches of all pairs of parties, none of which colludes with the coordinator."""
@@ -142,10 +146,11 @@ class Sketches:
             return np.zeros(facts.grid)
         pairs = {pair: self.of_pair(*both, sketch, total) for pair, both in registers.items()}
         fit = fitted if self.fit == "proportional" else fitted_additively
-        return fit(pairs, facts.grid, total)
+        return fit(pairs, facts.grid, float(np.mean([table.sum() for table in pairs.values()])))
 
     def of_pair(self, first: Integers, second: Integers, sketch: PartitionSketch, total: float) -> Floats:
-        """Return the table of two parties, possible in itself."""
+        """Return the table of two parties, possible in itself, of `total` users at most."""
+        total = _in_both(first, second, sketch, total)
         makers: Mapping[Estimator, Callable[[], Floats]] = {
             "likelihood": lambda: estimates.likelihood(first, second, sketch, total),
             "ties": lambda: estimates.ties(first, second, sketch),
@@ -196,6 +201,16 @@ class Sketches:
             ),
             assumptions=(_KEYS, _PHANTOMS, _HASHES, KNOWN_KEYS),
         )
+
+
+def _in_both(first: Integers, second: Integers, sketch: PartitionSketch, total: float) -> float:
+    """Return how many users are in clusters of both parties: all of them, unless far fewer hashes are alike.
+
+    Of some users a party may not know all columns: they are in no cluster of it.
+    """
+    alike, clusters = float(estimates.ties(first, second, sketch).sum()), first.shape[1]
+    chance = _SURE * clusters * estimates.deviation(sketch, max(round(total), 1), clusters)
+    return total if alike > total - chance else alike
 
 
 def _drawn_pair(

@@ -23,8 +23,6 @@ from cofactor.federation.door import SUM
 from cofactor.federation.messages import Message
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound
-from cofactor.privacy.mechanisms import DiscreteLaplace
-from cofactor.privacy.schedule import Schedule
 
 Bytes = NDArray[np.uint8]
 
@@ -116,7 +114,7 @@ class TableMember(Stepwise):
         none = np.zeros(_shape(home.facts)[1:], np.int64)
         shares = np.stack([self._shares.pop(pair, none) for pair in home.facts.pairs])
         counts = home.door.share(
-            planned_noise(home.schedule),
+            home.schedule.noise_of(TABLES),
             Bounded(value=shares, bound=bound_of(home.facts)),
             what=TABLES,
             largest_sum=home.facts.users,
@@ -218,14 +216,6 @@ def fitted_tables(tables: Integers, facts: Facts) -> Floats:
     total = float(np.clip(tables.sum(axis=(1, 2), dtype=np.float64).mean(), 1.0, facts.users))
     pairs = {pair: table.astype(np.float64) for pair, table in zip(facts.pairs, tables, strict=True)}
     return fitted(pairs, facts.grid, total)
-
-
-def planned_noise(schedule: Schedule) -> DiscreteLaplace:
-    """Return the noise of the tables, as it was settled."""
-    for release in schedule.releases:
-        if release.what == TABLES and isinstance(release.mechanism, DiscreteLaplace):
-            return release.mechanism
-    raise RunError(f"{TABLES} were not planned. Nothing was released.")
 
 
 def _shape(facts: Facts) -> tuple[int, int, int]:

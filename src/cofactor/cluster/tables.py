@@ -25,7 +25,6 @@ from cofactor.cluster.table_halves import (
     TableOffers,
     bound_of,
     fitted_tables,
-    planned_noise,
 )
 from cofactor.config import fraction, not_negative, plain_numbers, whole
 from cofactor.crypto.gmp import gmp
@@ -171,7 +170,7 @@ class SecureTable:
         parties = len(facts.parties)
         layers = self.aggregate.layers(parties)
         assert layers is not None
-        one = PolyaLaw(scale=planned_noise(schedule).noise_size(bound_of(facts)))
+        one = PolyaLaw(scale=schedule.noise_of(TABLES).noise_size(bound_of(facts)))
         return one.part(layers.part(parties, devices=parties))
 
     def concerns(self, facts: Facts, schedule: Schedule) -> tuple[str, ...]:

@@ -113,17 +113,15 @@ class Door:
                 f"{self.party}: round {round} was charged before a crash. It is left out, not repeated."
             )
 
-    def release(
-        self, mechanism: Any, bounded: Bounded, *, what: str, joint: bool = False
-    ) -> NDArray[np.float64]:
-        """Add noise to a bounded value, charge it, and let it out; a `joint` release is all parties' one."""
+    def release(self, mechanism: Any, bounded: Bounded, *, what: str) -> NDArray[np.float64]:
+        """Add noise to a bounded value, charge it, and let it out."""
         if hasattr(mechanism, "participants"):
             raise RunError(
                 f"{self.party}: {type(mechanism).__name__} adds one participant's part of the noise, which "
                 "protects nothing unless it is summed."
             )
         noisy, event = mechanism.release(bounded, random=self.random, **self.label(what))
-        self._charge(replace(event, joint=joint))  # refused, the noisy value is dropped here
+        self._charge(event)  # refused, the noisy value is dropped here
         return self._passes(noisy, "noise")
 
     def share(

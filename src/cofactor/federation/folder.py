@@ -70,8 +70,8 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
     path = Path(folder) / "run.json"
     if not path.exists():
         raise RunError(
-            f"{folder} is not a run folder: it has no run.json. Make one with 'cofactor train', or 'cofactor "
-            "survey'."
+            f"{folder} is not a run folder: it has no run.json. Make one with 'cofactor train', 'cofactor "
+            "survey' or 'cofactor cluster'."
         )
     try:
         facts: dict[str, Any] = json.loads(path.read_text())

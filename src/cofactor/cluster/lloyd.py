@@ -1,6 +1,7 @@
 """k-means of a party's own columns by noisy steps (DPLloyd; Blum et al. 2005, Su et al. 2016)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,10 @@ class PrivateLloyd:
             inside, spread(clusters, inside.shape[1], seed), Outlet(schedule=schedule, let=let), self.reach
         )
 
+    def blur(self, *, width: int, clusters: int, users: int, schedule: Schedule) -> float:
+        """Return by about which part of a column's range noise moves centres."""
+        return blurred(schedule, width=width, clusters=clusters, users=users, reach=self.reach)
+
 
 def check_reach(reach: float) -> None:
     """Refuse a reach beyond the range of all values."""
@@ -72,6 +77,20 @@ def steps_release(iterations: int, *, width: int, clusters: int, epsilon: float,
     sums = Sums.fitting(width=width, epsilon=each)
     size = clusters * (1 + width)
     return planned(STEPS, by=by, bound=sums.bound, epsilon=each, dimension=size, times=iterations)
+
+
+def blurred(schedule: Schedule, *, width: int, clusters: int, users: int, reach: float) -> float:
+    """Return by which part of a column's range noise moves a centre of an average cluster in the last step.
+
+    0 if there are no such steps.
+    """
+    steps = [release for release in schedule.releases if release.what.startswith(STEPS)]
+    if not steps:
+        return 0.0
+    sums = Sums(width=width, size=round(steps[0].bound.size))
+    noise: Any = steps[0].mechanism
+    moves = ROOT_TWO * noise.noise_size(steps[0].bound) * reach * width / sums.reach / (users / clusters)
+    return float(moves / 2)  # the range is that from -1 to 1
 
 
 def moved(points: Floats, centres: Floats, outlet: Outlet, reach: float) -> Floats:

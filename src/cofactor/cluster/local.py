@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofactor.cluster.kmeans import clustered
-from cofactor.cluster.lloyd import STEPS, check_reach, moved, steps_release
+from cofactor.cluster.lloyd import STEPS, blurred, check_reach, moved, steps_release
 from cofactor.cluster.local_sums import ROOT_TWO, Outlet, Sums, clipped, planned
 from cofactor.cluster.local_tree import (
     NO_PLACE,
@@ -99,6 +99,10 @@ class LSHForest:
         means, counts = _means(inside, places, leaves, outlet, clusters)
         found = clustered(means, counts, clusters, seed=seed)
         return moved(inside, found, outlet, self.reach) if outlet.has(STEPS) else found
+
+    def blur(self, *, width: int, clusters: int, users: int, schedule: Schedule) -> float:
+        """Return by about which part of a column's range noise moves centres in the last step."""
+        return blurred(schedule, width=width, clusters=clusters, users=users, reach=self.reach)
 
     def _tree(self, *, width: int, users: int, epsilon: float, by: str) -> list[Release]:
         """Return the releases of the tree: counts of all levels but the last, and sums of all leaves."""

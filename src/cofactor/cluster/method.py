@@ -89,6 +89,9 @@ class LocalClustering(Protocol):
         `users` is how many users there are in public; of some of them there may be no point.
         """
 
+    def blur(self, *, width: int, clusters: int, users: int, schedule: Schedule) -> float:
+        """Return by about which part of a column's range noise moves a centre, if that can be told."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Home:

@@ -19,6 +19,8 @@ COUNT_SHARE = 0.02
 COUNTED = Bound(size=1, norm="l1", unit="user")
 """A user counts once."""
 MOST_PARTIES = 5
+FAR = 0.05
+"""The part of a column's range beyond which it is worth a word that noise moves centres."""
 MOST_CELLS = 10**6
 """Of the table of all combinations of local clusters."""
 
@@ -39,7 +41,30 @@ class Plan:
     @property
     def concerns(self) -> tuple[str, ...]:
         """What one should know beforehand: sentences."""
-        return self.method.concerns(self.facts, self.whole)
+        return (*self._blurred(), *self.method.concerns(self.facts, self.whole))
+
+    def _blurred(self) -> tuple[str, ...]:
+        """Say if noise moves local centres far."""
+        facts = self.facts
+        most, party = max(
+            (
+                self.local.blur(
+                    width=width,
+                    clusters=facts.local_clusters,
+                    users=facts.users,
+                    schedule=self.schedules[party],
+                ),
+                party,
+            )
+            for party, width in zip(facts.parties, facts.widths, strict=True)
+        )
+        if most <= FAR:
+            return ()
+        return (
+            f"Noise moves local centres of {party} by about {100 * min(most, 1):.0f}% of a column's range: "
+            "segments that are closer are not told apart. Find more users, give a larger epsilon, or ask for "
+            "fewer clusters.",
+        )
 
     @property
     def rounds(self) -> int:

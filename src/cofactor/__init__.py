@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from cofactor.cluster.clustering import find_clusters as find_clusters
     from cofactor.cluster.lloyd import PrivateLloyd as PrivateLloyd
     from cofactor.cluster.local import LSHForest as LSHForest
+    from cofactor.cluster.local_tree import Hyperplanes as Hyperplanes
     from cofactor.cluster.records import Records as Records
     from cofactor.cluster.result import Clustering as Clustering
     from cofactor.cluster.simple import IndependentCounts as IndependentCounts
@@ -147,6 +148,7 @@ _HOMES = {
     "cofactor.cluster.clustering": ("find_clusters",),
     "cofactor.cluster.lloyd": ("PrivateLloyd",),
     "cofactor.cluster.local": ("LSHForest",),
+    "cofactor.cluster.local_tree": ("Hyperplanes",),
     "cofactor.cluster.records": ("Records",),
     "cofactor.cluster.result": ("Clustering",),
     "cofactor.cluster.simple": ("IndependentCounts", "LocalMemberships"),

@@ -15,6 +15,9 @@ import pytest
 
 from cofactor.cli import cluster_methods, cluster_wish, main
 from cofactor.cli.cluster_methods import LOCALS, METHODS, chosen_local, chosen_method
+from cofactor.cluster.lloyd import PrivateLloyd
+from cofactor.cluster.local import LSHForest
+from cofactor.cluster.local_tree import Hyperplanes
 from cofactor.cluster.result import Clustering
 from cofactor.cluster.tables import SecureTable
 from cofactor.federation.folder import seal
@@ -223,6 +226,11 @@ def test_segments_are_written_for_a_partys_own_users_and_cost_nothing(cofactor: 
     assert "there is no folder nosuch" in nowhere.err
 
 
+def test_every_local_clustering_has_a_name() -> None:
+    planes = LSHForest(splits=Hyperplanes(), steps=0)
+    assert [chosen_local(name) for name in LOCALS] == [LSHForest(), planes, PrivateLloyd()]
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_has_a_name(name: str) -> None:
     assert 0 < chosen_method(name).share < 1
@@ -254,7 +262,7 @@ MISTAKES = [
     ("cluster bank.csv shop.csv --k 0 --epsilon 1", 2, r"k must be at least 1"),
     (f"{LINE} --epsilon 1 --local-k 0", 2, r"local_k must be at least 1"),
     (f"{LINE} --epsilon 1 --method sketchy", 2, r'method must be one of .*Did you mean "sketch"'),
-    (f"{LINE} --epsilon 1 --local kmeans", 2, r"local must be one of lsh, lloyd"),
+    (f"{LINE} --epsilon 1 --local kmeans", 2, r"local must be one of lsh, dplsf, lloyd"),
     (f"{LINE} --epsilon 1 --align psy", 2, r'align must be one of .*Did you mean "psi"'),
     (f"{LINE} --epsilon 1 --id-rule loose", 2, r"id-rule must be one of exact, folded"),
     (f"{LINE} --epsilon 1 --among chain", 2, r"more than two files"),

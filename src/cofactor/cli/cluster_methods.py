@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 METHODS = ("secure-table", "sketch", "independent", "local-reports")
 """How memberships are counted; the first is usual."""
-LOCALS = ("lsh", "lloyd")
+LOCALS = ("lsh", "dplsf", "lloyd")
 """How each party finds clusters in its own columns; the first is usual."""
 _PACKAGES = {
     "scikit-learn": ("sklearn", "scikit-learn", "cluster"),
@@ -46,6 +46,10 @@ def chosen_local(name: str | None) -> "LocalClustering":
         from cofactor.cluster.local import LSHForest
 
         return LSHForest()
+    if chosen == "dplsf":
+        from cofactor.cluster.local import as_published
+
+        return as_published()
     from cofactor.cluster.lloyd import PrivateLloyd
 
     return PrivateLloyd()

@@ -162,6 +162,11 @@ class LSHForest:
         return [*rooms, total - sum(rooms)]
 
 
+def as_published() -> LSHForest:
+    """Return DPLSF as the thesis adapts it: random planes, and no steps afterwards."""
+    return LSHForest(splits=Hyperplanes(), steps=0)
+
+
 def _level(number: int) -> str:
     return f"counts of level {number + 1}"
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from cofactor.cluster.joining import joined
-from cofactor.cluster.local import LSHForest
-from cofactor.cluster.local_tree import Hyperplanes
+from cofactor.cluster.local import LSHForest, as_published
 from cofactor.cluster.method import Facts, Floats, Integers
 from cofactor.cluster.planning import COUNT, COUNTED
 from cofactor.papers.thesis22_cluster_data import CLUSTERS
@@ -22,7 +21,7 @@ from cofactor.privacy.releasing import Releasing
 from cofactor.privacy.schedule import Release, Schedule
 from cofactor.randomness import Random
 
-DPLSF = LSHForest(splits=Hyperplanes(), steps=0)
+DPLSF = as_published()
 """How the thesis' methods find local clusters: by random planes."""
 OUR_LOCAL = LSHForest()
 """How ours do."""

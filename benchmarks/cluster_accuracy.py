@@ -5,12 +5,16 @@
 Each number is the mean of ten, with its standard error; the mixture of Gaussians has other centres each time.
 With a folder that holds letter.npz there are letters, too. Delta is one over the number of users. Our methods
 find as many local clusters as they choose themselves; those of the thesis, five. The number of the last
-column is what the releases cost in truth.
+column is what the releases cost in truth. Who is told nothing takes the middle of all ranges for everybody.
 """
 
+import math
 import sys
 from pathlib import Path
 
+import numpy as np
+
+from cofactor.cluster.kmeans import clustered, loss
 from cofactor.cluster.planning import usual_local_clusters
 from cofactor.papers.cells import Effort
 from cofactor.papers.results import Row
@@ -60,12 +64,23 @@ def shown(crowd: Crowd, parties: int) -> None:
     print(f"{'':44}{'loss ratio':>20}{'at most':>9}{'table error':>20}{'epsilon':>9}")
     place = Place(panel=panel, column="", widths=even(crowd.columns, parties), ways=ways(crowd, parties))
     found = rows_by_measure(crowd, [place], (LOSS, TABLE_ERROR), Effort(seeds=REPEATS), nobody)
+    print(f"{'nothing released':44}{told_nothing(crowd):>20}")
     losses, errors = ({row.line: row for row in rows} for rows in found.values())
     for line, row in losses.items():
         most = BARS.get((panel, line))
         bar = "" if most is None else f"{most:.2f}"
         cost = "" if row.epsilon is None else f"{row.epsilon:.2f}"
         print(f"{line:44}{number(row):>20}{bar:>9}{number(errors.get(line)):>20}{cost:>9}")
+
+
+def told_nothing(crowd: Crowd) -> str:
+    """Return the loss of one centre in the middle of all ranges, over that of central k-means."""
+    ratios = []
+    for repeat in range(REPEATS):
+        values = crowd.drawn(repeat).values
+        best = loss(values, clustered(values, None, CLUSTERS, seed=repeat))
+        ratios.append(loss(values, np.zeros((1, crowd.columns))) / best)
+    return f"{np.mean(ratios):.3f} +- {np.std(ratios, ddof=1) / math.sqrt(REPEATS):.3f}"
 
 
 def ways(crowd: Crowd, parties: int) -> list[Way]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cofactor.federation.books import released
-from cofactor.federation.door import round_of
+from cofactor.federation.labels import round_of
 from cofactor.privacy.ledger import Ledger
 
 Which = tuple[str, int, str, str]

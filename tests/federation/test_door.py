@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from cofactor.crypto.keys import chain
 from cofactor.errors import BudgetExceeded, CofactorError, ConfigError, Refused, RunError, TooFew
-from cofactor.federation.door import COORDINATOR, OVERFLOW, Door, RoundLost, Summand, round_of
+from cofactor.federation.door import COORDINATOR, OVERFLOW, Door, RoundLost, Summand
+from cofactor.federation.labels import round_of
 from cofactor.privacy.bounding import Bounded, coordinates, vector
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Bound, Event

@@ -21,8 +21,9 @@ from cofactor.evaluate.ranking import ranking
 from cofactor.factors.baselines import PersonalRidge, Popularity, UserMean
 from cofactor.factors.model import Factors
 from cofactor.federation.channel import Failures
-from cofactor.federation.door import OVERFLOW, release_of, round_of
+from cofactor.federation.door import OVERFLOW
 from cofactor.federation.federation import Federation
+from cofactor.federation.labels import release_of, round_of
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.privacy.accountant import spent

@@ -1,6 +1,5 @@
 """`Clustering`: the segments that parties found together, and what may be said about their users' privacy."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ from cofactor.cluster.method import NOWHERE, Facts, Floats, Integers
 from cofactor.cluster.picture import drawn
 from cofactor.cluster.records import Range, Records, to_units
 from cofactor.errors import ConfigError, RunError, UnknownId
-from cofactor.federation.folder import FORMAT, digests, read_facts, seal, write_whole
+from cofactor.federation.folder import FORMAT, digests, read_facts, write_facts, write_whole
 from cofactor.federation.run import (
     DataFacts,
     Together,
@@ -177,8 +176,7 @@ class Clustering:
         local = {f"local_{place}": own for place, own in enumerate(self.local_centres)}
         np.savez(folder / _ARRAYS, allow_pickle=False, table=self.table, scaled=self.scaled, **local)
         write_together(self.together, folder)
-        sealed = seal({**self.as_json(), "files": digests(folder)})
-        (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n")
+        write_facts(folder, self.as_json())
 
     @classmethod
     def load(cls, folder: str | Path) -> "Clustering":

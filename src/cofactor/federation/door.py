@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cofactor.crypto.keys import chain
 from cofactor.errors import CofactorError, ConfigError, Refused, RunError, TooFew
 from cofactor.federation.books import released
+from cofactor.federation.labels import in_round, release_of, round_of
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.laws import AnyLaw, law_of
@@ -224,7 +225,7 @@ class Door:
 
     def label(self, what: str) -> dict[str, str]:
         """Return what, by and to for an event of this round: what a fused kernel needs to make one."""
-        return {"what": f"{what}, round {self._round}", "by": self.party, "to": COORDINATOR}
+        return {"what": in_round(what, self._round), "by": self.party, "to": COORDINATOR}
 
     def public(self, values: NDArray[Any], *, largest_sum: int | None = None) -> NDArray[Any]:
         """Let out numbers that do not depend on ratings, or that were released before."""
@@ -345,15 +346,3 @@ def weakest(passed: Mapping[str, Passed]) -> Protection:
     """Return the weakest protection of an answer's parts."""
     found = {each.protection for each in passed.values()}
     return next((word for word in get_args(Protection) if word in found), "public")
-
-
-def release_of(event: Event) -> str:
-    """Return which release an event is of, its round apart."""
-    what, mark, _ = event.what.rpartition(", round ")
-    return what if mark else event.what
-
-
-def round_of(event: Event) -> int | None:
-    """Return the round that an event's label tells, if it has one."""
-    _, mark, number = event.what.rpartition(", round ")
-    return int(number) if mark and number.isascii() and number.isdigit() else None

@@ -65,6 +65,12 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
         raise RunError(f"{folder} already holds a run. Name another folder with --out, or add --force.")
 
 
+def write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write run.json, last of all: it knows the digests of all other files, and has a seal."""
+    sealed = seal({**facts, "files": digests(folder)})
+    (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n")
+
+
 def read_facts(folder: str | Path) -> dict[str, Any]:
     """Read a run folder's run.json."""
     path = Path(folder) / "run.json"

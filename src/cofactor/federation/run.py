@@ -15,7 +15,7 @@ from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, RunError, UnknownId
 from cofactor.factors.model import Factors, Recommendation
 from cofactor.federation.finding import Alignment
-from cofactor.federation.folder import FORMAT, digests, read_facts, seal, write_whole
+from cofactor.federation.folder import FORMAT, read_facts, write_facts, write_whole
 from cofactor.federation.halves import Split
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Progress
@@ -171,8 +171,7 @@ class Run:
             home.save(folder / "homes" / f"{party}.npz")
         if self.together is not None:
             write_together(self.together, folder)
-        sealed = seal({**self.facts(), "files": digests(folder)})
-        (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n")
+        write_facts(folder, self.facts())
 
     @classmethod
     def load(cls, folder: str | Path) -> "Run":

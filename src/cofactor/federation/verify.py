@@ -19,9 +19,10 @@ from typing import Any
 from cofactor.config import from_table
 from cofactor.errors import CofactorError, LedgerError, PrivacyWarning, RunError
 from cofactor.federation.books import all_released, released
-from cofactor.federation.door import COORDINATOR, round_of
+from cofactor.federation.door import COORDINATOR
 from cofactor.federation.folder import digests, read_facts, seal
 from cofactor.federation.halves import shared_units
+from cofactor.federation.labels import round_of
 from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION, SumStep
 from cofactor.federation.transcript import Sent, Transcript
 from cofactor.privacy.budget import Budget

@@ -13,11 +13,11 @@ from cofactor.crypto.keys import Identity
 from cofactor.errors import ConfigError, DataError, Refused
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
-from cofactor.federation.door import release_of
 from cofactor.federation.drive import Session, drive, farewell
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Recipe, shared_units, splits_of
 from cofactor.federation.host import Host
+from cofactor.federation.labels import release_of
 from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
 from cofactor.federation.session import alone_in, begun, tell, terms_of, told_before
 from cofactor.privacy.budget import Budget

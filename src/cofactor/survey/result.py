@@ -1,6 +1,5 @@
 """`Survey`: what people answered, added up, and what may be said about their privacy."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 from cofactor.config import as_table, from_table
 from cofactor.errors import ConfigError, RunError
 from cofactor.federation.books import all_released
-from cofactor.federation.folder import FORMAT, digests, read_facts, seal, write_whole
+from cofactor.federation.folder import FORMAT, digests, read_facts, write_facts, write_whole
 from cofactor.federation.run import (
     DataFacts,
     Together,
@@ -184,8 +183,7 @@ class Survey:
     def _write(self, folder: Path) -> None:
         np.save(folder / "tally.npy", self.tally, allow_pickle=False)
         write_together(self.together, folder)
-        sealed = seal({**self.facts(), "files": digests(folder)})
-        (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n")
+        write_facts(folder, self.facts())
 
     @classmethod
     def load(cls, folder: str | Path) -> "Survey":

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from dp_accounting import rdp
@@ -54,15 +54,8 @@ def spent(
     not_negative(delta=delta)
     one_of(UNITS, unit=unit)
     one_of(ADJACENCIES, adjacency=adjacency)
-    counts: Counter[Event] = Counter()
-    for event in events:
-        counts[event.once()] += event.count
-    remaining = delta
-    losses = []
-    for event, count in counts.items():
-        loss = loss_of(event, steps_between(event.bound, unit, adjacency))
-        remaining -= count * ((event.slack or 0.0) + loss.beyond)
-        losses.append((loss, count * loss.times))
+    losses, lost = _losses(events, unit, adjacency)
+    remaining = delta - lost
     found: dict[Method, float] = {
         "privacy loss distribution": _by_distribution(losses, remaining),
         "Renyi": _by_renyi(losses, remaining, orders),
@@ -87,6 +80,43 @@ def spent_apart(
     each = [spent(list(group), delta, unit=unit, adjacency=adjacency) for _, group in by_party]
     nothing = spent([], delta, unit=unit, adjacency=adjacency)
     return max([nothing, *each], key=lambda total: total.epsilon)
+
+
+def profile(
+    events: Iterable[Event], parts: Sequence[float], *, unit: Unit, adjacency: Adjacency = "empty"
+) -> list[tuple[float, float]]:
+    """Return pairs (epsilon, delta) that all hold for the same events.
+
+    The first has the least delta; then come epsilon 0, with the total variation as delta, and these `parts`
+    of it. Epsilon is infinite where nothing is known; where no privacy loss distribution is, there is one
+    pair.
+    """
+    losses, lost = _losses(events, unit, adjacency)
+    found = [(sum(loss.pure * count for loss, count in losses), lost)]
+    if not losses or (total := _distribution(losses)) is None:
+        return found
+    most = total.distribution.get_delta_for_epsilon(0.0) + total.round_off
+    found.append((0.0, most + lost))
+    for delta in (part * most for part in parts):
+        known = delta > 10 * total.round_off
+        epsilon = total.distribution.get_epsilon_for_delta(delta - total.round_off) if known else math.inf
+        found.append((float(epsilon), delta + lost))
+    return found
+
+
+def _losses(
+    events: Iterable[Event], unit: Unit, adjacency: Adjacency
+) -> tuple[list[tuple[Loss, int]], float]:
+    """Return what each release can lose, how often it happens, and what all of them take off delta."""
+    counts: Counter[Event] = Counter()
+    for event in events:
+        counts[event.once()] += event.count
+    losses, lost = [], 0.0
+    for event, count in counts.items():
+        loss = loss_of(event, steps_between(event.bound, unit, adjacency))
+        lost += count * ((event.slack or 0.0) + loss.beyond)
+        losses.append((loss, count * loss.times))
+    return losses, lost
 
 
 def steps_between(bound: Bound, unit: Unit, adjacency: Adjacency) -> int:
@@ -121,15 +151,35 @@ def _by_renyi(losses: list[tuple[Loss, int]], delta: float, orders: Sequence[flo
 def _by_distribution(losses: list[tuple[Loss, int]], delta: float) -> float:
     if not losses:
         return 0.0
-    round_off = _ROUND_OFF * max(100, sum(count for _, count in losses))
-    if delta < 10 * round_off or any(loss.distribution is None for loss, _ in losses):
+    if delta < 10 * _round_off(losses):
         return math.inf
+    total = _distribution(losses)
+    if total is None:
+        return math.inf
+    return float(total.distribution.get_epsilon_for_delta(delta - total.round_off))
+
+
+class _Distribution(NamedTuple):
+    distribution: Any
+    """Of the losses of all releases together."""
+    round_off: float
+    """What its delta can be wrong by."""
+
+
+def _distribution(losses: list[tuple[Loss, int]]) -> _Distribution | None:
+    """Compose all losses; None if one of them has no distribution."""
+    if any(loss.distribution is None for loss, _ in losses):
+        return None
     width = _width(losses)
     total = pld.identity(width)
     for loss, count in losses:
         if loss.distribution is not None:
             total = total.compose(loss.distribution(width, count))
-    return float(total.get_epsilon_for_delta(delta - round_off))
+    return _Distribution(total, _round_off(losses))
+
+
+def _round_off(losses: list[tuple[Loss, int]]) -> float:
+    return _ROUND_OFF * max(100, sum(count for _, count in losses))
 
 
 def _width(losses: list[tuple[Loss, int]]) -> float:

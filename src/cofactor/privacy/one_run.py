@@ -1,0 +1,232 @@
+"""Audits of one run: many canaries, a coin for each, and what guesses about the coins prove.
+
+Every canary is there or not, as a secret coin decides. Whoever sees the run says of some canaries that they
+were there, and of others that they were not. If the run keeps what was promised, no way of guessing is right
+too often, whatever the canaries have to do with each other (Steinke, Nasr and Jagielski 2023; in the form of
+Mahloujifar, Melis and Chaudhuri 2024, which knows the whole curve of epsilon and delta).
+
+Why: let N be how many of the guesses are right, and T a set of numbers. Turn one coin and keep the outcome: a
+right guess about it becomes a wrong one, and N falls by 1. Both inputs are neighbours, so for each canary
+    P(right about it, N in T) <= F(P(wrong about it, N + 1 in T)),
+where F(x) is the most that the promise lets an event be likely for one input that has probability x for its
+neighbour: the least of the lines e^epsilon x + delta and 1 - e^-epsilon (1 - delta - x), which is concave.
+The mean over all canaries, with p_j = P(N = j), is
+    sum over j in T of j p_j / canaries  <=  F(sum over j in T of (guesses - j + 1) p_(j-1) / canaries).
+`p_value` is the largest P(N >= right) that this allows for all T = {t, t + 1, ...}. Several runs, each with
+fresh coins and fresh noise, are one run of all their canaries.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cofactor.config import fraction, not_negative
+from cofactor.errors import DataError
+from cofactor.privacy.budget import Adjacency, Unit
+from cofactor.privacy.events import Event
+from cofactor.privacy.evidence import Floats, epsilon_of_mu
+
+_PARTS = (*np.linspace(0.95, 0.05, 19), 0.02, 0.01, 0.003, 1e-3, 1e-4, 1e-5, 1e-6)
+"""Deltas at which a curve is known, as parts of the total variation."""
+_FEWEST = 20
+"""Canaries below which nothing can be said."""
+_LARGEST = 64.0
+"""The largest epsilon, or mu, that is looked for."""
+_ENDLESS = 700.0
+"""An epsilon from which on nothing is promised."""
+_RAREST = 1e-3
+"""Rarer events than this hardly happen to canaries: what is promised about them is left out of mu."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What is promised about neighbours: all its pairs (epsilon, delta) hold at once."""
+
+    lines: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def of(
+        cls, events: Iterable[Event], *, unit: Unit, adjacency: Adjacency = "empty", apart: bool = False
+    ) -> "Curve":
+        """Return what releases promise; `apart` if parties share no units, so that the worst-off counts."""
+        from cofactor.privacy.accountant import profile
+
+        events = list(events)
+        parties = sorted({each.by for each in events}) if apart else []
+        groups = [[each for each in events if each.by == by] for by in parties] or [events]
+        profiles = [profile(group, _PARTS, unit=unit, adjacency=adjacency) for group in groups]
+        worst = [tuple(map(max, zip(*pairs, strict=True))) for pairs in zip(*profiles, strict=False)]
+        return cls(tuple((float(epsilon), float(delta)) for epsilon, delta in worst))
+
+    @classmethod
+    def gaussian(cls, mu: float) -> "Curve":
+        """Return what mu of Gaussian differential privacy promises."""
+        from scipy.special import ndtr
+
+        not_negative(mu=mu)
+        if mu == 0:
+            return cls(((0.0, 0.0),))
+        # Tangents of Phi(mu + z) over Phi(z), from where their slope is 1 to where hardly anything happens.
+        at = -mu / 2 - np.concatenate([np.linspace(0, 3, 49), np.linspace(3.25, 8, 20)])
+        slopes = np.exp(-mu * (mu / 2 + at))
+        deltas = np.maximum(ndtr(mu + at) - slopes * ndtr(at), 0.0)
+        return cls(tuple(zip(np.log(slopes).tolist(), deltas.tolist(), strict=True)))
+
+    @classmethod
+    def pure(cls, epsilon: float, delta: float = 0.0) -> "Curve":
+        """Return what one pair promises, and nothing else."""
+        not_negative(epsilon=epsilon, delta=delta)
+        return cls(((epsilon, delta),))
+
+    @cached_property
+    def mu(self) -> float:
+        """The least mu of Gaussian differential privacy that covers all of this, rare events apart."""
+        from scipy.special import ndtri
+
+        likely = np.concatenate([np.geomspace(_RAREST, 0.05, 60), np.linspace(0.05, 0.5, 120)])
+        with np.errstate(divide="ignore"):
+            apart = ndtri(self._most(likely)) - ndtri(likely)
+        return float(max(apart.max(), 0.0))
+
+    def _most(self, likely: Floats) -> Floats:
+        """Return F: how likely events can be for one input, by how likely they are for its neighbour."""
+        slopes, starts = self._sides
+        return np.asarray((slopes[:, None] * likely + starts[:, None]).min(axis=0, initial=1.0))
+
+    @cached_property
+    def _sides(self) -> tuple[Floats, Floats]:
+        """All lines by slope and start, those that turn around the opposite event included."""
+        known = [line for line in self.lines if line[0] < _ENDLESS]
+        epsilons, deltas = np.array(known, np.float64).reshape(-1, 2).T
+        fall = np.exp(-epsilons)
+        slopes = np.concatenate([np.exp(epsilons), fall])
+        starts = np.concatenate([deltas, 1 - fall * (1 - deltas)])
+        return slopes, starts
+
+    def least(self, likely: float) -> float:
+        """Return the inverse of F: how likely an event must be for the neighbour, at least."""
+        slopes, starts = self._sides
+        return float(max(np.max((likely - starts) / slopes, initial=0.0), 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRun:
+    """What guesses about canaries proved."""
+
+    canaries: int
+    guesses: int
+    right: int
+    confidence: float
+    p_value: float | None
+    """How likely so many right guesses are, at most, if what was promised is kept; None if nothing was."""
+    claimed_mu: float | None
+    """The mu of Gaussian differential privacy that covers what was promised."""
+    mu_at_least: float
+    """Whoever claims less is refuted, with the confidence."""
+    epsilon_at_least: float
+    """The same for epsilon, at `delta`, without any assumption about the noise."""
+    delta: float
+
+    @property
+    def refuted(self) -> bool:
+        """Whether what was promised is not kept, with the confidence."""
+        return self.p_value is not None and self.p_value <= 1 - self.confidence
+
+    @property
+    def as_if_gaussian(self) -> float:
+        """The epsilon that `mu_at_least` stands for at `delta`, if the noise is as good as normal."""
+        return epsilon_of_mu(self.mu_at_least, self.delta)
+
+
+def judged(
+    scores: NDArray[np.float64],
+    present: NDArray[np.bool_],
+    promised: Curve | None,
+    *,
+    confidence: float = 0.95,
+    delta: float = 0.0,
+) -> OneRun:
+    """Guess from scores who is there, and say what it proves.
+
+    The quarter with the largest scores is said to be there, that with the smallest not to; nothing is said of
+    the rest. `present` are fair coins that the scores know nothing of but through the run.
+    """
+    fraction(confidence=confidence)
+    not_negative(delta=delta)
+    values, truth = np.asarray(scores, np.float64), np.asarray(present, np.bool_)
+    if values.shape != truth.shape or values.ndim != 1 or np.isnan(values).any():
+        raise DataError(f"there must be one score for each canary and no NaN, got {values.shape}.")
+    if len(values) < _FEWEST:
+        raise DataError(
+            f"{len(values)} canaries are too few: whatever is guessed could be chance. Plant at least "
+            f"{_FEWEST}, better hundreds."
+        )
+    quarter, order = len(values) // 4, np.argsort(values, kind="stable")
+    right = int(truth[order[-quarter:]].sum() + (~truth[order[:quarter]]).sum())
+    seen = _Guesses(right=right, guesses=2 * quarter, canaries=len(values))
+    rare = 1 - confidence
+    return OneRun(
+        canaries=seen.canaries,
+        guesses=seen.guesses,
+        right=right,
+        confidence=confidence,
+        p_value=None if promised is None else seen.p_value(promised),
+        claimed_mu=None if promised is None else promised.mu,
+        mu_at_least=_largest_refuted(lambda mu: seen.refute(Curve.gaussian(mu), rare)),
+        epsilon_at_least=_largest_refuted(lambda epsilon: seen.refute(Curve.pure(epsilon, delta), rare)),
+        delta=delta,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Guesses:
+    right: int
+    guesses: int
+    canaries: int
+
+    def refute(self, promised: Curve, rare: float) -> bool:
+        """Say whether so many right guesses, or more, are less likely than `rare` if the promise is kept.
+
+        All of that probability is put on `right` itself, and below it no more than the promise asks for; what
+        is put higher than it must be only asks for more.
+        """
+        likely, wrong, mass = self.right * rare, (self.guesses - self.right) * rare, rare
+        for count in range(self.right - 1, -1, -1):
+            missing = promised.least(likely / self.canaries) * self.canaries - wrong
+            if missing > 0:
+                added = missing / (self.guesses - count)
+                mass += added
+                if mass > 1:
+                    return True
+                likely += count * added
+                wrong += missing
+        return False
+
+    def p_value(self, promised: Curve) -> float:
+        """Return how likely so many right guesses are, at most, if the promise is kept."""
+        low, high = -36.0, 0.0
+        if not self.refute(promised, 1.0):
+            return 1.0
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.refute(promised, math.exp(middle)) else (middle, high)
+        return math.exp(high)
+
+
+def _largest_refuted(refuted: Callable[[float], bool]) -> float:
+    """Return the largest claim that is refuted; 0 if none is."""
+    low, high = 0.0, 1.0
+    if not refuted(0.0):
+        return 0.0
+    while refuted(high):
+        low, high = high, 2 * high
+        if high > _LARGEST:
+            return low
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low

@@ -17,13 +17,14 @@ from cofactor.cluster.session import run
 from cofactor.cluster.tables import SecureTable
 from cofactor.config import as_table, whole
 from cofactor.crypto.psi import Rule
-from cofactor.errors import BudgetExceeded, ConfigError
+from cofactor.errors import BudgetExceeded, ConfigError, Refused
 from cofactor.federation.books import all_released, open_ledger, released
 from cofactor.federation.channel import NO_FAILURES, Failures
 from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.drive import Session
 from cofactor.federation.finding import Among, Common, How, find_common
 from cofactor.federation.run import PartyFacts, Together
+from cofactor.federation.view import Capture, Truth, View
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
@@ -50,6 +51,7 @@ def find_clusters(
     failures: Failures = NO_FAILURES,
     ledger_budget: Budget | None = None,
     newer_data: bool = False,
+    capture: Capture | None = None,
 ) -> Clustering:
     """Find segments of the users that all parties have in common, by the columns of all of them.
 
@@ -58,6 +60,7 @@ def find_clusters(
     beside it, which is charged for what the party releases and what all release together; where there is none
     yet, `ledger_budget` says what that may ever cost, by default this clustering and nothing more. `seed` is
     that of public chance and never touches noise. `newer_data` says that files may have grown since.
+    `capture` takes down what some roles see, for attacks on made-up records.
     """
     check_installed()
     check_budget(budget)
@@ -67,9 +70,12 @@ def find_clusters(
     aligned = [_in_order(each, common) for each in holders]
     plan = _plan(aligned, clusters, budget, method or SecureTable(), local or LSHForest(), local_clusters)
     ledgers = _ledgers(aligned, plan, ledger_budget, newer_data=newer_data)
-    session, gathering = run(plan, aligned, ledgers, seed, random, failures)
+    _check_capture(capture, holders)
+    session, gathering = run(plan, aligned, ledgers, seed, random, failures, capture)
     centres, table = gathering.found()
     found = joined(centres, table, clusters, seed=seed)
+    if capture is not None:
+        capture.end(_frame(plan), Truth())
     return Clustering(
         facts=plan.facts,
         settings={"kind": "Clustering", "method": as_table(plan.method), "local": as_table(plan.local)},
@@ -116,6 +122,28 @@ def _checked(records: Sequence[Records], budget: Budget) -> list[Records]:
 def _within(own: Budget, budget: Budget) -> bool:
     same = (own.unit, own.adjacency) == (budget.unit, budget.adjacency)
     return same and own.allows(budget.epsilon) and budget.delta <= own.delta
+
+
+def _check_capture(capture: Capture | None, holders: Sequence[Records]) -> None:
+    """Refuse to take down messages about real people."""
+    if capture is None:
+        return
+    capture.check_roles(each.name for each in holders)
+    if any(each.ledger_path is not None for each in holders):
+        raise Refused("messages are captured in simulations only: cluster made-up records, without files.")
+
+
+def _frame(plan: Plan) -> View:
+    facts = plan.facts
+    return View(
+        roles=(),
+        recipe={"kind": "Clustering", "method": as_table(plan.method), "local": as_table(plan.local)},
+        split="vertical",
+        parties=facts.parties,
+        users=(facts.users,) * len(facts.parties),
+        items=0,
+        scale=None,
+    )
 
 
 def _in_order(each: Records, common: Common) -> Records:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cofactor.cluster.halves import CENTRES, Gathering, Holding
 from cofactor.cluster.method import Home, Integers
@@ -14,6 +15,7 @@ from cofactor.federation.drive import Session, drive
 from cofactor.federation.host import Host
 from cofactor.federation.summing import Summing
 from cofactor.federation.transcript import Transcript
+from cofactor.federation.view import Capture
 from cofactor.privacy.ledger import Ledger
 from cofactor.randomness import Random, own_random
 
@@ -25,11 +27,12 @@ def run(
     seed: int,
     random: Random,
     failures: Failures,
+    capture: Capture | None = None,
 ) -> tuple[Session, Gathering]:
     """Let all parties and the coordinator work, in this process; return what the coordinator found."""
     identities = {each.name: Identity.generate() for each in holders}
     roster = {name: identity.public for name, identity in identities.items()}
-    session = _session(plan, roster)
+    session = replace(_session(plan, roster), capture=capture)
     hosts = {}
     for place, each in enumerate(holders):
         door = _door(plan, each.name, ledgers[each.name], session, own_random(random, place))
@@ -41,6 +44,7 @@ def run(
             kinds=session.kinds,
             summing=session.summing,
             identity=identities[each.name],
+            capture=capture,
         )
     gathering, channel = Gathering(plan), InProcess(hosts, failures=failures)
     try:

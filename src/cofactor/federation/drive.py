@@ -25,6 +25,7 @@ from cofactor.federation.summing import (
     simulated,
 )
 from cofactor.federation.transcript import Transcript
+from cofactor.federation.view import OPENED, Capture
 
 T = TypeVar("T")
 
@@ -59,6 +60,8 @@ class Session:
     """How sums are made of which nobody sees the parts, if there are any."""
     forgiving: bool = False
     """Whether an answer that cannot be read is none, rather than the end of all."""
+    capture: Capture | None = None
+    """Who takes down what messages hold, in a simulation."""
 
 
 def drive(
@@ -66,7 +69,10 @@ def drive(
 ) -> None:
     """Run the rounds that are left."""
     file = None if session.folder is None else session.folder / "coordinator.npz"
-    for number in range(_recalled(coordinator, file, session.name) + 1, coordinator.rounds + 1):
+    finished = _recalled(coordinator, file, session.name)
+    if finished and session.capture is not None:
+        raise RunError("what was seen before a crash was not captured. Train anew, or without capture.")
+    for number in range(finished + 1, coordinator.rounds + 1):
         asking = _Asking(channel, session, number)
         _ask_roles(coordinator, asking)
         question = dict.fromkeys(channel.parties, coordinator.ask(number))
@@ -178,6 +184,8 @@ def _note(
         kind=type(body).__name__,
         protection=protection,
     )
+    if session.capture is not None and not isinstance(body, SumPart):  # nobody would see that one
+        session.capture.take(body, round=number, sender=sender, receivers=receivers, protection=protection)
 
 
 def _one_by_one(asking: _Asking, question: Mapping[str, Message]) -> dict[str, Message]:
@@ -204,14 +212,23 @@ def _summed(asking: _Asking, question: Mapping[str, Message]) -> dict[str, Messa
             f"round {asking.number}: {away} did not answer, and at least {fewest} of {len(question)} parties "
             "must. The sum was not opened. Run again when they are back."
         )
-    if summing.simulated:
-        form, total = simulated(summing, _all_of(SumPart, begun))
-        return {SUM: form.message(total, asking.session.kinds)}
     try:
-        return {SUM: _secure(asking, summing, _all_of(SumBegun, begun))}
+        opened = _opened(asking, summing, begun)
     except TooFew as few:
         asking.missing |= {party: asking.missing.get(party, str(few)) for party in question}
         return {}
+    if asking.session.capture is not None:
+        asking.session.capture.take(
+            opened, round=asking.number, sender=SUM, receivers=[COORDINATOR], protection=OPENED
+        )
+    return {SUM: opened}
+
+
+def _opened(asking: _Asking, summing: Summing, begun: Mapping[str, Message]) -> Message:
+    if summing.simulated:
+        form, total = simulated(summing, _all_of(SumPart, begun))
+        return form.message(total, asking.session.kinds)
+    return _secure(asking, summing, _all_of(SumBegun, begun))
 
 
 def _secure(asking: _Asking, summing: Summing, begun: Mapping[str, SumBegun]) -> Message:

@@ -18,11 +18,12 @@ import numpy as np
 from cofactor.crypto.keys import Identity
 from cofactor.errors import RunError
 from cofactor.factors.model import Factors
-from cofactor.federation.door import Door, Passed, RoundLost, weakest
+from cofactor.federation.door import SUM, Door, Passed, RoundLost, weakest
 from cofactor.federation.halves import Participant, State
 from cofactor.federation.messages import Letter, Message
 from cofactor.federation.opening import Key, PartyOpening
 from cofactor.federation.summing import PartySum, Summing, SumStep
+from cofactor.federation.view import Capture
 
 _REPLY, _FACTS = "reply bytes", "reply facts"
 
@@ -41,11 +42,12 @@ class Host:
         summing: Summing | None = None,
         identity: Identity | None = None,
         key: Key | None = None,
+        capture: Capture | None = None,
     ) -> None:
         """Take up the work where `file` says it was left, if it exists.
 
         `summing` says how sums are made that hide their parts; `identity` is the party's key in them, and
-        `key` what it opens sums with, if it is a decrypter.
+        `key` what it opens sums with, if it is a decrypter; `capture` takes down its own answers.
         """
         self._participant = participant
         self._door = door
@@ -53,7 +55,7 @@ class Host:
         self._kinds = (*kinds, SumStep)
         self._file = file
         self._summing, self._identity = summing, identity
-        self._key = key
+        self._key, self._capture = key, capture
         self._sum: PartySum | PartyOpening | None = None
         self._keys_gone = False
         self._busy = threading.Lock()
@@ -114,6 +116,10 @@ class Host:
         """
         if self._summing is None or any(each.summand is None for each in passed.values()):
             raise RunError(f"{self.party}: an answer that is summed is summed as a whole.")
+        if self._capture is not None:
+            self._capture.take(
+                answer, round=round, sender=self.party, receivers=[SUM], protection=weakest(passed)
+            )
         if self._summing.decryption is None:
             self._sum = PartySum(self._summing, answer, passed, self._door)
         else:

@@ -14,9 +14,11 @@ from cofactor.data.ids import Id
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, RunError, UnknownId
 from cofactor.factors.model import Factors, Recommendation
+from cofactor.federation.captured import CAPTURED, read_captured, write_captured
 from cofactor.federation.finding import Alignment
 from cofactor.federation.folder import FORMAT, read_facts, write_facts, write_whole
 from cofactor.federation.halves import Split
+from cofactor.federation.view import Captured
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Progress
 
@@ -100,6 +102,8 @@ class Run:
     all parties."""
     together: Together | None = None
     """Who took part and what was sent; None where there was one party only."""
+    captured: Captured | None = field(default=None, repr=False)
+    """What some roles of a simulation saw, messages included, and what is true. UNSAFE to share."""
 
     def with_scores(self, scores: Mapping[str, Any]) -> "Run":
         """Return the same run with measured scores beside it."""
@@ -154,6 +158,7 @@ class Run:
             "guarantee": self.guarantee.as_json(),
             "scores": dict(self.scores),
             "together": None if self.together is None else together_as_json(self.together),
+            "captured": [] if self.captured is None else list(self.captured.whole.roles),
             "versions": versions(),
         }
 
@@ -171,6 +176,8 @@ class Run:
             home.save(folder / "homes" / f"{party}.npz")
         if self.together is not None:
             write_together(self.together, folder)
+        if self.captured is not None:
+            write_captured(self.captured, folder / CAPTURED)
         write_facts(folder, self.facts())
 
     @classmethod
@@ -186,8 +193,10 @@ class Run:
             lines = (place / "events.jsonl").read_text().splitlines()
             model = place / "model.npz"
             together = facts.get("together")
+            published = Factors.load(model) if model.exists() or not together else None
+            unsafe = place / CAPTURED
             return cls(
-                model=Factors.load(model) if model.exists() or not together else None,
+                model=published,
                 recipe=facts["recipe"],
                 seed=facts["seed"],
                 data=DataFacts(**facts["data"]),
@@ -198,6 +207,7 @@ class Run:
                 guarantee=Guarantee.from_json(facts["guarantee"]),
                 homes={path.stem: Factors.load(path) for path in sorted((place / "homes").glob("*.npz"))},
                 together=None if not together else together_from_json(together, place),
+                captured=read_captured(unsafe, published) if unsafe.exists() else None,
             )
         except (KeyError, TypeError, ValueError, OSError, ConfigError) as error:
             why = f"{type(error).__name__}: {error}"

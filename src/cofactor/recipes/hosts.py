@@ -112,6 +112,7 @@ def host_of(
         summing=session.summing,
         identity=identity,
         key=key,
+        capture=session.capture,
     )
 
 

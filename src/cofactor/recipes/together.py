@@ -31,6 +31,7 @@ from cofactor.privacy.schedule import Schedule
 from cofactor.privacy.weights import Weights
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Random, SecureRandom, own_random
+from cofactor.recipes.capturing import AnyCapture, capture_of, captured
 from cofactor.recipes.hosts import (
     aggregate_of,
     host_of,
@@ -64,6 +65,8 @@ class Training:
     """Whether files may have grown since their ledgers were begun."""
     surveys: "tuple[Survey, ...]" = ()
     """Surveys that the recipe's settings came from: they count against the budget."""
+    capture: AnyCapture | None = None
+    """Whose messages are taken down, for attacks."""
 
 
 def train_together(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
@@ -95,13 +98,14 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
     settled = recipe.settled(facts, left_by(training.surveys, budget))
     _check_unit(settled, budget)
     _check_hidden(settled, federation, budget)
+    capture = capture_of(training.capture, federation)
     surveyed = {survey.session: survey.question.name for survey in training.surveys}
     terms = {**terms_of(settled, budget, federation, training.seed), "surveys": surveyed}
     session = begun(training.folder, terms, settled.messages)
     identities = {party.name: Identity.generate() for party in federation.parties}
     decryption, keys = keys_for(settled, facts)
     roster = {name: identity.public for name, identity in identities.items()}
-    session = replace(session, summing=summing_of(settled, facts, roster, decryption))
+    session = replace(session, summing=summing_of(settled, facts, roster, decryption), capture=capture)
     schedules = {} if budget is None else _schedules(settled, federation, budget, training.surveys)
     ledgers = {} if budget is None else _ledgers(federation, budget, schedules, session.name, training)
     coordinator = settled.coordinator(facts, training.seed)
@@ -141,8 +145,9 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         for ledger in ledgers.values():
             ledger.give_up_reserved()
     homes = _finished(hosts, farewell(coordinator, session, channel.parties))
+    model = coordinator.published()
     return Run(
-        model=coordinator.published(),
+        model=model,
         recipe=as_table(settled),
         seed=training.seed,
         data=_data_facts(facts),
@@ -151,6 +156,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         events=tuple(events),
         guarantee=guarantee_of(settled, federation, budget, all_released(ledgers, session.name, *surveyed)),
         homes=homes,
+        captured=captured(capture, settled, federation, model, keys),
         together=_together(
             settled, federation, budget, session, ledgers, coordinator.rounds, tuple(roles), surveyed
         ),

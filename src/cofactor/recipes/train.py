@@ -21,6 +21,7 @@ from cofactor.privacy.budget import Budget
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Random, SecureRandom
 from cofactor.recipes.alone import NOTHING_LEFT, Alone
+from cofactor.recipes.capturing import AnyCapture
 from cofactor.recipes.pooled import Pooled
 from cofactor.recipes.together import Training, train_together
 
@@ -43,6 +44,7 @@ def train(
     folder: str | Path | None = None,
     newer_data: bool = False,
     surveys: Sequence["Survey"] = (),
+    capture: AnyCapture | None = None,
 ) -> Run:
     """Train a model, or the parties of a federation together, and return the run.
 
@@ -51,12 +53,15 @@ def train(
     on where it was; `newer_data` says that files may have grown since their ledgers were begun. `failures`
     scripts parties that do not answer. `features` are public, one row an item, for Pooled only: parties of a
     federation bring their own. `surveys` are those that the recipe's settings came from: they count against
-    the budget, and noise is made for what they leave of it.
+    the budget, and noise is made for what they leave of it. `capture` names a role, "coordinator" or
+    "party:NAME", or several: what they see is kept for attacks, in simulations only.
     """
     if not isinstance(surveys, Sequence):
         raise ConfigError("surveys must be a list of Survey: surveys=[survey].")
     if surveys and (budget is None or not hasattr(recipe, "participant")):
         raise ConfigError("surveys count against a budget: give the one that all of it must keep.")
+    if capture is not None and not hasattr(recipe, "participant"):
+        raise ConfigError(f"{type(recipe).__name__} sends no messages, so there are none to capture.")
     if isinstance(recipe, Pooled):
         if budget is not None:
             raise ConfigError("Pooled has no privacy, so it takes no budget. Choose another recipe.")
@@ -78,6 +83,7 @@ def train(
         folder=None if folder is None else Path(folder),
         newer_data=newer_data,
         surveys=tuple(surveys),
+        capture=capture,
     )
     return train_together(recipe, data, budget, training)  # type: ignore[arg-type]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from cofactor.config import as_table
-from cofactor.errors import BudgetExceeded, ConfigError, DataError, LedgerError
+from cofactor.errors import BudgetExceeded, ConfigError, DataError, LedgerError, Refused
 from cofactor.federation.books import all_released, begin_ledger, ledger_at, released
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
 from cofactor.federation.door import Door
@@ -17,6 +17,7 @@ from cofactor.federation.halves import Split
 from cofactor.federation.host import Host
 from cofactor.federation.run import PartyFacts, Together
 from cofactor.federation.transcript import Transcript
+from cofactor.federation.view import Capture, Truth, View
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
@@ -50,13 +51,15 @@ def ask(
     failures: Failures = NO_FAILURES,
     newer_data: bool = False,
     doubts: Sequence[str] = (),
+    capture: Capture | None = None,
 ) -> Survey:
     """Ask everybody once, and return what the answers tell.
 
     Say what an answer may cost, `epsilon`, or name the `method`, which has its own. A holder with a file has
     a ledger beside it, which is charged; where there is none yet, `budget` says what may be spent in all, by
     default this answer and nothing more. `newer_data` says that files may have grown since. `doubts` are for
-    the guarantee: what its reader should know, such as that a range was read off the data.
+    the guarantee: what its reader should know, such as that a range was read off the data. `capture` takes
+    down what some roles see, for attacks on made-up people.
     """
     holders = _checked(people)
     if failures.devices:
@@ -65,12 +68,14 @@ def ask(
     created, start = datetime.now(UTC), time.perf_counter()
     schedule = _schedule(question, chosen)
     ledgers = _ledgers(holders, budget, chosen, schedule, newer_data=newer_data)
-    session = _session(holders)
+    session = replace(_session(holders), capture=_checked_capture(capture, holders))
     doors = _doors(ledgers, schedule, session.name, random)
     halves = {each.name: Answering(each, question, chosen, doors[each.name]) for each in holders}
     adding = Adding(question, chosen, {holder.name: len(holder.values) for holder in holders})
     unanswered = _driven(adding, halves, session, ledgers, failures)
     events = tuple(all_released(ledgers, session.name))
+    if capture is not None:
+        capture.end(_frame(holders, chosen), Truth())
     return Survey(
         question=question,
         method=chosen,
@@ -189,6 +194,28 @@ def _session(holders: Sequence[People]) -> Session:
     name = secrets.token_hex(8)
     transcript = Transcript.create(None, session=name, split=_split(holders))
     return Session(name=name, kinds=(Asking, Answers), transcript=transcript, forgiving=True)
+
+
+def _checked_capture(capture: Capture | None, holders: Sequence[People]) -> Capture | None:
+    """Refuse to take down what real people answer."""
+    if capture is None:
+        return None
+    capture.check_roles(holder.name for holder in holders)
+    if any(holder.ledger_path is not None for holder in holders):
+        raise Refused("answers are captured in simulations only: ask made-up people, without files.")
+    return capture
+
+
+def _frame(holders: Sequence[People], method: Method) -> View:
+    return View(
+        roles=(),
+        recipe=as_table(method),
+        split=_split(holders),
+        parties=tuple(holder.name for holder in holders),
+        users=tuple(len(holder.values) for holder in holders),
+        items=0,
+        scale=None,
+    )
 
 
 def _split(holders: Sequence[People]) -> Split:

@@ -1,5 +1,6 @@
 """The run folder: written whole or not at all, and all that anybody reads later. See docs/run-folder.md."""
 
+import itertools
 import json
 import os
 import secrets
@@ -11,6 +12,8 @@ from typing import Any
 
 from cofactor.errors import RunError
 
+AUDITS = "audits"
+"""Where a run folder keeps what later audits found."""
 FORMAT = 2
 """Version of the run folder's layout; docs/run-folder.md describes it."""
 
@@ -95,9 +98,47 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the hash of every file of a folder but run.json, by its name."""
+    """Return the hash of every file of a folder, by its name: all but run.json, and audits of later days."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "run.json")
-    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+    names = {str(path.relative_to(folder)): path for path in files if path.parent != folder / AUDITS}
+    return {name: sha256(path.read_bytes()).hexdigest() for name, path in names.items()}
+
+
+def add_audit(folder: str | Path, name: str, facts: Mapping[str, Any]) -> Path:
+    """Write what an audit found into a run's folder, beside all that were there before; return the file.
+
+    It is sealed, and says which run it is about.
+    """
+    sealed = seal({**facts, "run": read_facts(folder).get("seal")})
+    place = Path(folder) / AUDITS
+    try:
+        place.mkdir(exist_ok=True)
+        for number in itertools.count(1):
+            file = place / f"{name}-{number}.json"
+            try:
+                with file.open("x") as opened:
+                    opened.write(json.dumps(sealed, indent=2) + "\n")
+            except FileExistsError:
+                continue
+            return file
+    except OSError as error:
+        raise RunError(f"{place}: cannot be written ({error.strerror}).") from None
+    raise AssertionError
+
+
+def read_audits(folder: str | Path) -> dict[str, dict[str, Any]]:
+    """Return what audits of a run found, by the file's name; refuse what was changed, or is another run's."""
+    about, found = read_facts(folder).get("seal"), {}
+    for path in sorted((Path(folder) / AUDITS).glob("*.json")):
+        try:
+            facts: dict[str, Any] = json.loads(path.read_text())
+            whole = seal(facts)["seal"] == facts["seal"]
+        except (ValueError, KeyError, TypeError, OSError):
+            raise RunError(f"{path}: cannot be read. Audit again.") from None
+        if not whole or facts.get("run") != about:
+            raise RunError(f"{path} was changed, or is about another run.")
+        found[path.stem] = facts
+    return found
 
 
 def seal(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from typing import Any
 from cofactor.config import from_table
 from cofactor.errors import CofactorError, LedgerError, PrivacyWarning, RunError
 from cofactor.federation.books import all_released, released
+from cofactor.federation.captured import CAPTURED
 from cofactor.federation.door import COORDINATOR
-from cofactor.federation.folder import digests, read_facts, seal
+from cofactor.federation.folder import AUDITS, digests, read_audits, read_facts, seal
 from cofactor.federation.halves import shared_units
 from cofactor.federation.labels import round_of
 from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION, SumStep
@@ -71,6 +72,7 @@ def verify(folder: str | Path, *, ledgers: Iterable[str | Path] = ()) -> Verdict
         _check("releases", run.releases_are_told),
         _check("guarantee", run.guarantee_is_borne_out),
         _check("files", run.files_are_whole),
+        *([_check("audits", run.audits_are_whole)] if (Path(folder) / AUDITS).exists() else []),
         *(_check(f"{path}", partial(run.kept_in, Path(path))) for path in ledgers),
     ]
     return Verdict(tuple(checks))
@@ -107,10 +109,21 @@ class _Stored:
         if seal(self._facts)["seal"] != self._facts.get("seal"):
             raise RunError("run.json was changed after it was written.")
         told, found = self._facts["files"], digests(self._folder)
+        removed = not (self._folder / CAPTURED).exists()
         for name in sorted({*told, *found}):
+            if removed and Path(name).parts[0] == CAPTURED:
+                continue  # as its own README asks for
             if told.get(name) != found.get(name):
                 raise RunError(f"{name} was changed, added or lost after the run was saved.")
         return f"run.json and {len(found):,} files are as they were saved."
+
+    def audits_are_whole(self) -> str:
+        """Check that what later audits found was not changed."""
+        audits = read_audits(self._folder)
+        alarms = [name for name, facts in audits.items() if facts.get("verdict") == "alarm"]
+        if alarms:
+            raise RunError(f"An audit says that the promise was not kept: {', '.join(alarms)}.")
+        return f"{len(audits):,} audits, none with an alarm."
 
     def ledger_is_whole(self, party: str) -> str:
         """Check the copy of a party's ledger: its seals, and that it is the one that the run stored."""

@@ -5,13 +5,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from decimal import ROUND_FLOOR, Context
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any, cast
 
 from cofactor.cli.sums import ABOUT_SUMS, check_sum, with_sum
-from cofactor.config import from_table, one_of
+from cofactor.config import one_of
 from cofactor.errors import ConfigError, Refused, did_you_mean
+from cofactor.recipes.named import RECIPES, classes, recipe_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,55 +20,12 @@ if TYPE_CHECKING:
     from cofactor.federation.halves import Facts, Split
     from cofactor.privacy.budget import Adjacency, Budget, Unit
 
-RECIPES = (
-    "secure-als",
-    "shared-biases",
-    "vertical-taste",
-    "personal-biases",
-    "vertical-mf",
-    "horizontal-mf",
-    "on-device-mf",
-    "local-reports",
-    "projected-mf",
-    "multi-view",
-    "hdpmf",
-    "central-dpsgd",
-    "dp-sgld",
-    "objective-perturbation",
-    "alone",
-    "pooled",
-)
 PLANNED = tuple(each for each in RECIPES if each not in ("objective-perturbation", "alone", "pooled"))
 """Those that release something with noise for which an epsilon can be proved."""
 PROPOSED = (1.0, 2.0, 4.0, 8.0)
 _MASKED = 1e-9
 """The delta of noise that needs none, where a sum hides something, and may fail to."""
 _PUBLISHED = "vertical-mf, horizontal-mf, on-device-mf, projected-mf, multi-view or central-dpsgd"
-
-
-def classes() -> dict[str, Any]:
-    """Return all recipes by name."""
-    from cofactor.recipes.alone import Alone
-    from cofactor.recipes.central import CentralDPSGD
-    from cofactor.recipes.hdpmf import HDPMF
-    from cofactor.recipes.horizontal import HorizontalMF
-    from cofactor.recipes.langevin import DPSGLD
-    from cofactor.recipes.local_reports import LocalReports
-    from cofactor.recipes.multiview import MultiViewMF
-    from cofactor.recipes.objective import ObjectivePerturbation
-    from cofactor.recipes.on_device import OnDeviceMF
-    from cofactor.recipes.personal_biases import PersonalBiases
-    from cofactor.recipes.pooled import Pooled
-    from cofactor.recipes.projected import ProjectedMF
-    from cofactor.recipes.secure_als import SecureALS
-    from cofactor.recipes.shared_biases import SharedBiases
-    from cofactor.recipes.vertical import VerticalMF
-    from cofactor.recipes.vertical_taste import VerticalTaste
-
-    ours = (SecureALS, SharedBiases, VerticalTaste, PersonalBiases)
-    published = (VerticalMF, HorizontalMF, OnDeviceMF, LocalReports, ProjectedMF, MultiViewMF, HDPMF)
-    literature = (CentralDPSGD, DPSGLD, ObjectivePerturbation)
-    return dict(zip(RECIPES, (*ours, *published, *literature, Alone, Pooled), strict=True))
 
 
 def able_to_sum() -> list[str]:
@@ -125,7 +81,7 @@ def from_recipe_table(about: "RecipeWish", usual: Any) -> Any:
     assert about.table is not None
     kind = Pooled if "model" in about.table else type(usual)
     table = {"kind": kind.__name__} | dict(about.table)
-    return from_table(reduce(or_, classes().values()), table, about.where)
+    return recipe_from(table, about.where)
 
 
 def pooled_recipe(about: "RecipeWish", *, implicit: bool) -> Any:

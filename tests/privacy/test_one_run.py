@@ -1,6 +1,8 @@
 """The bound on right guesses: against a linear program, mechanisms that reach it, and noise."""
 
 import math
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -8,25 +10,25 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 
 from cofactor.errors import ConfigError, DataError
-from cofactor.privacy.events import Bound, Event
+from cofactor.privacy.events import Bound, Event, Mechanism
 from cofactor.privacy.evidence import epsilon_of_mu, mu_of
-from cofactor.privacy.mechanisms import Gaussian, Laplace, SampledGaussian
+from cofactor.privacy.mechanisms import Gaussian, Laplace, SampledGaussian, Skellam
 from cofactor.privacy.one_run import Curve, OneRun, _Guesses, judged
 
 
-def released(mechanism: object, *, by: str = "north", size: float = 1.0, norm: str = "l2") -> Event:
+def released(mechanism: Mechanism, *, by: str = "north", norm: Literal["l1", "l2"] = "l2") -> Event:
     return Event(
         what="sums, round 1",
         by=by,
         to="coordinator",
         mechanism=mechanism,
-        bound=Bound(size=size, norm=norm, unit="user"),
+        bound=Bound(size=1.0, norm=norm, unit="user"),
     )
 
 
 def largest_tail(right: int, guesses: int, canaries: int, curve: Curve) -> float:
     """Return the most that P(N >= right) can be: every constraint of the theorem, for all sets {t, ...}."""
-    slopes, starts = curve._sides
+    slopes, starts = curve.sides
     rows, limits = [], []
     for least in range(1, guesses + 1):
         for slope, start in zip(slopes, starts, strict=True):
@@ -89,10 +91,10 @@ def test_honest_noise_is_consistent_and_less_noise_is_refuted(epsilon: float) ->
         present = random.random(1000) < 0.5
         return judged(random.normal(size=1000) + true * present, present, curve, delta=delta)
 
-    honest, broken = [once(mu) for _ in range(20)], [once(mu / 0.3) for _ in range(20)]
+    honest, broken = [once(mu) for _ in range(10)], [once(mu / 0.3) for _ in range(10)]
     assert not any(each.refuted for each in honest)
     assert all(each.mu_at_least <= mu and each.epsilon_at_least <= epsilon for each in honest)
-    assert sum(each.refuted for each in broken) >= 18
+    assert sum(each.refuted for each in broken) >= 9
     assert np.mean([each.mu_at_least for each in broken]) > mu
     assert np.mean([each.as_if_gaussian for each in broken]) > epsilon
 
@@ -135,9 +137,9 @@ def test_a_curve_of_gaussian_noise_is_its_mu() -> None:
 
 def test_a_curve_of_laplace_noise_is_pure_at_its_end() -> None:
     curve = Curve.of([released(Laplace(noise_multiplier=1.0), norm="l1")], unit="user")
-    assert curve.lines[0] == (pytest.approx(1.0), 0.0)
+    assert curve.lines[0] == pytest.approx((1.0, 0.0))
     # Half of what it can tell is already told by one bit: the total variation is 1 - e^(-1/2).
-    assert curve.lines[1] == (0.0, pytest.approx(1 - math.exp(-0.5), abs=1e-3))
+    assert curve.lines[1] == pytest.approx((0.0, 1 - math.exp(-0.5)), abs=1e-3)
 
 
 def test_parties_without_common_users_count_apart() -> None:
@@ -149,6 +151,17 @@ def test_parties_without_common_users_count_apart() -> None:
         Curve.of([loud], unit="user").mu, rel=0.01
     )
     assert Curve.of([north, south], unit="user").mu == pytest.approx(math.sqrt(0.5), rel=0.03)
+
+
+def test_noise_without_a_distribution_is_covered_by_its_renyi_divergence() -> None:
+    """Skellam noise that is wide is as good as normal, and a curve for it may only be weaker."""
+    bound = Bound(size=1000.0, norm="l2", unit="user")
+    event = replace(released(Skellam(noise_multiplier=2.0)), bound=bound, dimension=50)
+    curve = Curve.of([event], unit="user")
+    assert 0.5 < curve.mu < 0.9
+    assert curve.lines[0][0] == math.inf
+    for epsilon, delta in curve.lines[1:]:
+        assert epsilon >= epsilon_of_mu(0.5, delta) - 1e-9
 
 
 def test_sampling_makes_a_curve_smaller() -> None:

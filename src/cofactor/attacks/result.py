@@ -10,6 +10,10 @@ from cofactor.federation.folder import add_audit
 
 Verdict = Literal["succeeded", "resisted", "consistent", "alarm"]
 Figure = float | int | str | None
+SIMULATION = (
+    "SIMULATION: only whoever plays all roles can know these figures. They follow from the data, so where "
+    "the data are real they are not for everybody."
+)
 
 
 @dataclass(frozen=True, kw_only=True)

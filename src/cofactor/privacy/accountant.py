@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from dp_accounting import rdp
 from dp_accounting.pld import privacy_loss_distribution as pld
+from numpy.typing import NDArray
 
 from cofactor.config import not_negative, one_of
 from cofactor.errors import Refused
@@ -88,20 +89,25 @@ def profile(
     """Return pairs (epsilon, delta) that all hold for the same events.
 
     The first has the least delta; then come epsilon 0, with the total variation as delta, and these `parts`
-    of it. Epsilon is infinite where nothing is known; where no privacy loss distribution is, there is one
-    pair.
+    of it. Epsilon is infinite where nothing is known.
     """
     losses, lost = _losses(events, unit, adjacency)
     found = [(sum(loss.pure * count for loss, count in losses), lost)]
-    if not losses or (total := _distribution(losses)) is None:
+    if not losses:
         return found
-    most = total.distribution.get_delta_for_epsilon(0.0) + total.round_off
-    found.append((0.0, most + lost))
-    for delta in (part * most for part in parts):
-        known = delta > 10 * total.round_off
-        epsilon = total.distribution.get_epsilon_for_delta(delta - total.round_off) if known else math.inf
-        found.append((float(epsilon), delta + lost))
-    return found
+    if (total := _distribution(losses)) is not None:
+        most = total.distribution.get_delta_for_epsilon(0.0) + total.round_off
+        known = [part * most > 10 * total.round_off for part in parts]
+        epsilons = [
+            total.distribution.get_epsilon_for_delta(part * most - total.round_off) if whole else math.inf
+            for part, whole in zip(parts, known, strict=True)
+        ]
+    else:
+        # Pinsker's inequality: the Renyi divergence of any order from 1 on is at least that of order 1.
+        most = min(math.sqrt(_by_order(losses, ORDERS[:1])[0] / 2), 1.0)
+        epsilons = [_by_renyi(losses, part * most, ORDERS) for part in parts]
+    pairs = zip((0.0, *epsilons), (most, *(part * most for part in parts)), strict=True)
+    return [*found, *((float(epsilon), float(delta + lost)) for epsilon, delta in pairs)]
 
 
 def _losses(
@@ -141,11 +147,15 @@ def steps_between(bound: Bound, unit: Unit, adjacency: Adjacency) -> int:
 def _by_renyi(losses: list[tuple[Loss, int]], delta: float, orders: Sequence[float]) -> float:
     if delta <= 0 or any(loss.renyi is None for loss, _ in losses):
         return math.inf if losses else 0.0
+    return float(rdp.compute_epsilon(orders, _by_order(losses, orders), delta)[0])
+
+
+def _by_order(losses: list[tuple[Loss, int]], orders: Sequence[float]) -> NDArray[np.float64]:
+    """Return the Renyi divergence of all releases together; infinite where one has none."""
     curve = np.zeros(len(orders))
     for loss, count in losses:
-        if loss.renyi is not None:
-            curve += count * loss.renyi(orders)
-    return float(rdp.compute_epsilon(orders, curve, delta)[0])
+        curve += math.inf if loss.renyi is None else count * np.asarray(loss.renyi(orders))
+    return curve
 
 
 def _by_distribution(losses: list[tuple[Loss, int]], delta: float) -> float:

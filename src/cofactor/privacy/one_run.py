@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.compiled import kernel
 from cofactor.config import fraction, not_negative
 from cofactor.errors import DataError
 from cofactor.privacy.budget import Adjacency, Unit
@@ -94,11 +95,11 @@ class Curve:
 
     def _most(self, likely: Floats) -> Floats:
         """Return F: how likely events can be for one input, by how likely they are for its neighbour."""
-        slopes, starts = self._sides
+        slopes, starts = self.sides
         return np.asarray((slopes[:, None] * likely + starts[:, None]).min(axis=0, initial=1.0))
 
     @cached_property
-    def _sides(self) -> tuple[Floats, Floats]:
+    def sides(self) -> tuple[Floats, Floats]:
         """All lines by slope and start, those that turn around the opposite event included."""
         known = [line for line in self.lines if line[0] < _ENDLESS]
         epsilons, deltas = np.array(known, np.float64).reshape(-1, 2).T
@@ -106,11 +107,6 @@ class Curve:
         slopes = np.concatenate([np.exp(epsilons), fall])
         starts = np.concatenate([deltas, 1 - fall * (1 - deltas)])
         return slopes, starts
-
-    def least(self, likely: float) -> float:
-        """Return the inverse of F: how likely an event must be for the neighbour, at least."""
-        slopes, starts = self._sides
-        return float(max(np.max((likely - starts) / slopes, initial=0.0), 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,22 +185,8 @@ class _Guesses:
     canaries: int
 
     def refute(self, promised: Curve, rare: float) -> bool:
-        """Say whether so many right guesses, or more, are less likely than `rare` if the promise is kept.
-
-        All of that probability is put on `right` itself, and below it no more than the promise asks for; what
-        is put higher than it must be only asks for more.
-        """
-        likely, wrong, mass = self.right * rare, (self.guesses - self.right) * rare, rare
-        for count in range(self.right - 1, -1, -1):
-            missing = promised.least(likely / self.canaries) * self.canaries - wrong
-            if missing > 0:
-                added = missing / (self.guesses - count)
-                mass += added
-                if mass > 1:
-                    return True
-                likely += count * added
-                wrong += missing
-        return False
+        """Say whether so many right guesses, or more, are less likely than `rare` if the promise is kept."""
+        return bool(too_rare(self.right, self.guesses, self.canaries, rare, *promised.sides))
 
     def p_value(self, promised: Curve) -> float:
         """Return how likely so many right guesses are, at most, if the promise is kept."""
@@ -215,6 +197,29 @@ class _Guesses:
             middle = (low + high) / 2
             low, high = (low, middle) if self.refute(promised, math.exp(middle)) else (middle, high)
         return math.exp(high)
+
+
+@kernel
+def too_rare(right: int, guesses: int, canaries: int, rare: float, slopes: Floats, starts: Floats) -> bool:
+    """Say whether no promise with these lines allows P(N >= right) to be `rare`.
+
+    All of that probability is put on `right` itself, and below it no more than the promise asks for: whatever
+    is put higher than it must be only asks for more.
+    """
+    likely, wrong, mass = right * rare / canaries, (guesses - right) * rare / canaries, rare
+    for count in range(right - 1, -1, -1):
+        least = 0.0
+        for line in range(slopes.size):
+            least = max(least, (likely - starts[line]) / slopes[line])
+        missing = least - wrong
+        if missing > 0:
+            added = missing * canaries / (guesses - count)
+            mass += added
+            if mass > 1:
+                return True
+            likely += count * added / canaries
+            wrong += missing
+    return False
 
 
 def _largest_refuted(refuted: Callable[[float], bool]) -> float:

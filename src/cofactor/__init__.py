@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cofactor.attacks.audit import audit as audit
+    from cofactor.attacks.result import Audit as Audit
     from cofactor.cluster.clustering import find_clusters as find_clusters
     from cofactor.cluster.lloyd import PrivateLloyd as PrivateLloyd
     from cofactor.cluster.local import LSHForest as LSHForest
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from cofactor.federation.party import Party as Party
     from cofactor.federation.run import Run as Run
     from cofactor.federation.verify import verify as verify
+    from cofactor.federation.view import Capture as Capture
     from cofactor.federation.weights import read_weights as read_weights
     from cofactor.privacy.budget import Budget as Budget
     from cofactor.privacy.guarantee import Guarantee as Guarantee
@@ -145,6 +148,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "cofactor.attacks.audit": ("audit",),
+    "cofactor.attacks.result": ("Audit",),
     "cofactor.cluster.clustering": ("find_clusters",),
     "cofactor.cluster.lloyd": ("PrivateLloyd",),
     "cofactor.cluster.local": ("LSHForest",),
@@ -187,6 +192,7 @@ _HOMES = {
     "cofactor.federation.party": ("Party",),
     "cofactor.federation.run": ("Run",),
     "cofactor.federation.verify": ("verify",),
+    "cofactor.federation.view": ("Capture",),
     "cofactor.federation.weights": ("read_weights",),
     "cofactor.privacy.budget": ("Budget",),
     "cofactor.privacy.guarantee": ("Guarantee",),

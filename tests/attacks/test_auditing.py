@@ -76,9 +76,9 @@ def test_less_noise_than_promised_is_an_alarm() -> None:
 
 def test_several_runs_count_as_one() -> None:
     """What 40 canaries do not show in one run, they show in thirty."""
-    few = Counter(canaries=40, noise_multiplier=0.6 * CLAIMED)
-    once = audited(few, seen_by="coordinator", random=InsecureRandom(3))
-    often = audited(few, seen_by="coordinator", repeats=30, random=InsecureRandom(3))
+    few = Counter(canaries=40, noise_multiplier=0.5 * CLAIMED)
+    once = audited(few, seen_by="coordinator", random=InsecureRandom(4))
+    often = audited(few, seen_by="coordinator", repeats=30, random=InsecureRandom(4))
     assert once.verdict == "consistent"
     assert often.verdict == "alarm"
     assert (often.figures["runs"], often.figures["canaries"]) == (30, 1200)

@@ -99,6 +99,29 @@ def test_honest_noise_is_consistent_and_less_noise_is_refuted(epsilon: float) ->
     assert np.mean([each.as_if_gaussian for each in broken]) > epsilon
 
 
+def test_several_runs_prove_more_than_one() -> None:
+    random, curve = np.random.default_rng(6), Curve.gaussian(1.0)
+
+    def many(true: float, count: int) -> OneRun:
+        present = random.random(300 * count) < 0.5
+        scores = random.normal(size=300 * count) + true * present
+        return judged(scores, present, curve, runs=np.repeat(np.arange(count), 300))
+
+    assert np.mean([many(1 / 0.6, 1).refuted for _ in range(20)]) < 0.5
+    assert all(many(1 / 0.6, 20).refuted for _ in range(5))
+    assert not any(many(1.0, 20).refuted for _ in range(20))
+
+
+def test_runs_with_few_canaries_are_judged_together() -> None:
+    present = np.random.default_rng(7).random(450) < 0.5
+    runs = np.repeat(np.arange(45), 10)
+    found = judged(present.astype(float), present, Curve.gaussian(1.0), runs=runs)
+    assert found.guesses == 2 * (200 // 4) + 2 * (250 // 4)
+    assert found.refuted
+    alone = judged(present.astype(float), present, Curve.gaussian(1.0))
+    assert alone.guesses == 2 * (450 // 4)
+
+
 def test_what_is_proved_grows_with_what_is_right() -> None:
     present = np.arange(400) % 2 == 0
     random = np.random.default_rng(3)

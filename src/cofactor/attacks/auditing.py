@@ -51,6 +51,7 @@ def audited(
         promised,
         confidence=confidence,
         delta=guarantee.delta or 0.0,
+        runs=np.repeat(np.arange(repeats), target.canaries),
     )
     return Audit(
         attack="canaries",

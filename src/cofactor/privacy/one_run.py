@@ -13,7 +13,7 @@ neighbour: the least of the lines e^epsilon x + delta and 1 - e^-epsilon (1 - de
 The mean over all canaries, with p_j = P(N = j), is
     sum over j in T of j p_j / canaries  <=  F(sum over j in T of (guesses - j + 1) p_(j-1) / canaries).
 `p_value` is the largest P(N >= right) that this allows for all T = {t, t + 1, ...}. Several runs, each with
-fresh coins and fresh noise, are one run of all their canaries.
+fresh coins and fresh noise, can be taken for one run of all their canaries; or p-values of each are combined.
 """
 
 import math
@@ -35,6 +35,8 @@ _PARTS = (*np.linspace(0.95, 0.05, 19), 0.02, 0.01, 0.003, 1e-3, 1e-4, 1e-5, 1e-
 """Deltas at which a curve is known, as parts of the total variation."""
 _FEWEST = 20
 """Canaries below which nothing can be said."""
+_ENOUGH = 200
+"""Canaries that are judged by themselves: fewer prove more together than one by one."""
 _LARGEST = 64.0
 """The largest epsilon, or mu, that is looked for."""
 _ENDLESS = 700.0
@@ -145,11 +147,14 @@ def judged(
     *,
     confidence: float = 0.95,
     delta: float = 0.0,
+    runs: NDArray[np.int64] | None = None,
 ) -> OneRun:
     """Guess from scores who is there, and say what it proves.
 
     The quarter with the largest scores is said to be there, that with the smallest not to; nothing is said of
-    the rest. `present` are fair coins that the scores know nothing of but through the run.
+    the rest. `present` are fair coins that the scores know nothing of but through the run. `runs` is the
+    number of each canary's run, if there were several: some that have 200 canaries together are judged
+    together, and what they prove is combined.
     """
     fraction(confidence=confidence)
     not_negative(delta=delta)
@@ -161,21 +166,51 @@ def judged(
             f"{len(values)} canaries are too few: whatever is guessed could be chance. Plant at least "
             f"{_FEWEST}, better hundreds."
         )
-    quarter, order = len(values) // 4, np.argsort(values, kind="stable")
-    right = int(truth[order[-quarter:]].sum() + (~truth[order[:quarter]]).sum())
-    seen = _Guesses(right=right, guesses=2 * quarter, canaries=len(values))
+    groups = _grouped(np.zeros(len(values), np.int64) if runs is None else runs)
+    seen = [_guessed(values[group], truth[group]) for group in groups]
     rare = 1 - confidence
     return OneRun(
-        canaries=seen.canaries,
-        guesses=seen.guesses,
-        right=right,
+        canaries=len(values),
+        guesses=sum(each.guesses for each in seen),
+        right=sum(each.right for each in seen),
         confidence=confidence,
-        p_value=None if promised is None else seen.p_value(promised),
+        p_value=None if promised is None else _combined(seen, promised),
         claimed_mu=None if promised is None else promised.mu,
-        mu_at_least=_largest_refuted(lambda mu: seen.refute(Curve.gaussian(mu), rare)),
-        epsilon_at_least=_largest_refuted(lambda epsilon: seen.refute(Curve.pure(epsilon, delta), rare)),
+        mu_at_least=_largest_refuted(lambda mu: _refuted(seen, Curve.gaussian(mu), rare)),
+        epsilon_at_least=_largest_refuted(lambda epsilon: _refuted(seen, Curve.pure(epsilon, delta), rare)),
         delta=delta,
     )
+
+
+def _grouped(runs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return the places of canaries whose runs are judged together."""
+    groups: list[list[int]] = [[]]
+    for run in np.unique(runs):
+        if len(groups[-1]) >= _ENOUGH:
+            groups.append([])
+        groups[-1] += np.flatnonzero(runs == run).tolist()
+    if len(groups) > 1 and len(groups[-1]) < _ENOUGH:
+        last = groups.pop()
+        groups[-1] += last
+    return [np.array(group) for group in groups]
+
+
+def _guessed(scores: Floats, present: NDArray[np.bool_]) -> "_Guesses":
+    quarter, order = len(scores) // 4, np.argsort(scores, kind="stable")
+    right = int(present[order[-quarter:]].sum() + (~present[order[:quarter]]).sum())
+    return _Guesses(right=right, guesses=2 * quarter, canaries=len(scores))
+
+
+def _combined(seen: "list[_Guesses]", promised: Curve) -> float:
+    """Return the p-value of a promise from runs that have nothing to do with each other (Fisher)."""
+    from scipy.stats import chi2
+
+    found = [each.p_value(promised) for each in seen]
+    return found[0] if len(found) == 1 else float(chi2.sf(-2 * np.log(found).sum(), 2 * len(found)))
+
+
+def _refuted(seen: "list[_Guesses]", promised: Curve, rare: float) -> bool:
+    return seen[0].refute(promised, rare) if len(seen) == 1 else _combined(seen, promised) <= rare
 
 
 @dataclass(frozen=True, kw_only=True)

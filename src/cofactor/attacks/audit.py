@@ -5,17 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cofactor.attacks.auditing import audited
-from cofactor.attacks.canary_audits import target_of
-from cofactor.attacks.result import SIMULATION, Audit, Verdict
+from cofactor.attacks.canary_audits import setting_of, target_of
+from cofactor.attacks.collusion import NoiseLeft, colluded, noise_left
+from cofactor.attacks.differencing import differenced, scored
+from cofactor.attacks.membership import membership, split_by_membership
+from cofactor.attacks.membership_figures import told_apart
+from cofactor.attacks.membership_rounds import membership_in_rounds
+from cofactor.attacks.result import SIMULATION, Audit, Figure, Verdict
 from cofactor.cluster.result import Clustering
 from cofactor.config import fraction, one_of, whole
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, RunError
+from cofactor.factors.model import Factors
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.federation import Federation
 from cofactor.federation.folder import read_facts
 from cofactor.federation.run import Run
-from cofactor.federation.view import Captured, View
+from cofactor.federation.view import PUBLIC, Captured, View
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Listener, nobody
 from cofactor.randomness import Random, SecureRandom
@@ -26,6 +32,7 @@ _NOTHING_CAPTURED = (
     "this run kept no messages, so nobody can attack them. They are kept only where that is asked for, in "
     'simulations: train(..., capture="{role}"), or cofactor train ... --capture {role}.'
 )
+_FROM_MODEL = "Scores are made from the published model alone; messages were not captured, or tell no more."
 
 
 def audit(
@@ -107,6 +114,12 @@ class _Wish:
         return self.run.captured
 
     @property
+    def sees_rounds(self) -> bool:
+        """Whether answers of users, or their sums, were captured that the roles saw."""
+        kept = self.run.captured
+        return kept is not None and kept.whole.split != "vertical" and COORDINATOR in self.roles
+
+    @property
     def view(self) -> View:
         """What the roles saw together."""
         return self.captured.view(*self.roles)
@@ -125,8 +138,6 @@ def _canaries(wish: _Wish) -> Audit:
 
 
 def _differencing(wish: _Wish) -> Audit:
-    from cofactor.attacks.differencing import differenced, scored
-
     found = scored(differenced(wish.view), wish.captured.truth)
     return Audit(
         attack="differencing",
@@ -146,6 +157,88 @@ def _differencing(wish: _Wish) -> Audit:
     )
 
 
+def _membership(wish: _Wish) -> Audit:
+    candidates = wish.data.pooled() if isinstance(wish.data, Federation) else wish.data
+    if candidates is None:
+        raise ConfigError(
+            'membership needs ratings of users who were in and of others: audit(run, "membership", '
+            "data=ratings), or cofactor audit RUN everybody.csv --attack membership."
+        )
+    members, inside = split_by_membership(wish.run, candidates), wish.sees_rounds
+    scores = (
+        membership_in_rounds(wish.view, candidates, setting_of(wish.run))
+        if inside
+        else membership(_published(wish.run), candidates)
+    )
+    found = told_apart(scores, members, confidence=wish.confidence)
+    return Audit(
+        attack="membership",
+        seen_by=wish.seen_by if inside else PUBLIC,
+        verdict="succeeded" if found.succeeded else "resisted",
+        headline=str(found),
+        figures=found.figures(),
+        confidence=wish.confidence,
+        notes=(SIMULATION, *found.notes, *(() if inside else (_FROM_MODEL,))),
+    )
+
+
+def _published(run: Run) -> Factors:
+    if run.model is None:
+        raise RunError(
+            "this run published no model, so nobody outside can say who was in. Train again with capture, "
+            "and attack as the coordinator."
+        )
+    return run.model
+
+
+def _collusion(wish: _Wish) -> Audit:
+    view = wish.view
+    found = colluded(view)
+    figures: dict[str, Figure] = {
+        "colluding parties": found.colluding,
+        "honest parties": found.honest,
+        "answers of single parties in sight": sum(found.alone.values()),
+        "of these without any noise": found.alone.get("nothing", 0),
+        "sums without their own answers": found.rests,
+        "uploads opened by keys": found.opened,
+        "keys held": found.keys,
+        "keys that open a sum": found.quorum,
+        "colluding parties that noise is made for": found.promised,
+    }
+    open_to_them = found.opened or found.alone.get("nothing", 0)
+    bare = open_to_them or (found.rests and found.honest == 1 and wish.run.guarantee.epsilon is None)
+    verdict: Verdict = "succeeded" if bare else "resisted"
+    headlines = [str(found)]
+    left = _noise_left(wish) if found.promised is not None and found.rests else None
+    if left is not None:
+        figures |= {"variance left, of what is promised": left.left, "variance expected": left.expected}
+        headlines.append(str(left))
+        if not left.kept and left.colluding <= left.promised:
+            verdict = "alarm"
+    return Audit(
+        attack="collusion",
+        seen_by=wish.seen_by,
+        verdict=verdict,
+        headline=" ".join(headlines),
+        figures=figures,
+        notes=(SIMULATION,),
+    )
+
+
+def _noise_left(wish: _Wish) -> NoiseLeft | None:
+    """Measure the noise of sums; None where there is none, or no sum of nothing else."""
+    if wish.run.guarantee.epsilon is None:
+        return None
+    try:
+        return noise_left(wish.view, wish.captured.truth)
+    except ConfigError:
+        return None
+
+
+def _reconstruction(wish: _Wish) -> Audit:
+    raise NotImplementedError
+
+
 def _judged(right: float, trivial: float, users: int, guarantee: Guarantee) -> Verdict:
     """Say whether guesses are clearly better than trivial ones; a promise of privacy allows no such thing."""
     # Users are the trials: three standard errors of a proportion, at the least.
@@ -155,8 +248,11 @@ def _judged(right: float, trivial: float, users: int, guarantee: Guarantee) -> V
 
 
 _BY_NAME: Mapping[str, Callable[[_Wish], Audit]] = {
+    "reconstruction": _reconstruction,
+    "membership": _membership,
     "canaries": _canaries,
     "differencing": _differencing,
+    "collusion": _collusion,
 }
 ATTACKS = tuple(_BY_NAME)
 """What can be tried."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from cofactor.attacks.canaries import RecipeTarget
 from cofactor.attacks.cluster_canaries import ClusterTarget, nobody
+from cofactor.attacks.replay import Setting
 from cofactor.attacks.survey_canaries import SurveyTarget
 from cofactor.attacks.target import Target
 from cofactor.cluster.lloyd import PrivateLloyd
@@ -48,6 +49,17 @@ def target_of(what: Run | Survey | Clustering, *, data: Any, canaries: int | Non
         canaries=canaries or CANARIES,
         seen_by=seen_by,
         seed=what.seed,
+    )
+
+
+def setting_of(run: Run) -> Setting:
+    """Return what everybody knows of the training that a simulation was."""
+    recipe, budget = recipe_from(_without_items(run.recipe), "the run's recipe"), _budget(run)
+    return Setting(
+        recipe=recipe,
+        facts=_federation(run, None).facts,
+        unit=None if budget is None else budget.unit,
+        seed=run.seed,
     )
 
 

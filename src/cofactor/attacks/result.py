@@ -67,5 +67,5 @@ class Audit:
 def told(value: Figure) -> str:
     """Write a figure for people."""
     if value is None:
-        return "unknown"
+        return "none"
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value

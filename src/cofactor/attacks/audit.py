@@ -7,15 +7,21 @@ from pathlib import Path
 from cofactor.attacks.auditing import audited
 from cofactor.attacks.canary_audits import setting_of, target_of
 from cofactor.attacks.collusion import NoiseLeft, colluded, noise_left
-from cofactor.attacks.differencing import differenced, scored
+from cofactor.attacks.collusion_keys import with_opened
+from cofactor.attacks.differencing import differenced
+from cofactor.attacks.differencing import scored as scored_differences
+from cofactor.attacks.knowledge import Knowledge
 from cofactor.attacks.membership import membership, split_by_membership
 from cofactor.attacks.membership_figures import told_apart
 from cofactor.attacks.membership_rounds import membership_in_rounds
+from cofactor.attacks.reconstruction import reconstruct
 from cofactor.attacks.result import SIMULATION, Audit, Figure, Verdict
+from cofactor.attacks.scoring import TRIVIAL
+from cofactor.attacks.scoring import scored as scored_guesses
 from cofactor.cluster.result import Clustering
 from cofactor.config import fraction, one_of, whole
 from cofactor.data.ratings import Ratings
-from cofactor.errors import ConfigError, RunError
+from cofactor.errors import ConfigError, RunError, TooFew
 from cofactor.factors.model import Factors
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.federation import Federation
@@ -32,6 +38,8 @@ _NOTHING_CAPTURED = (
     "this run kept no messages, so nobody can attack them. They are kept only where that is asked for, in "
     'simulations: train(..., capture="{role}"), or cofactor train ... --capture {role}.'
 )
+_CLEARLY = 0.05
+"""What sums tell about everybody, such as which items are liked, makes guesses better by less than this."""
 _FROM_MODEL = "Scores are made from the published model alone; messages were not captured, or tell no more."
 
 
@@ -138,7 +146,7 @@ def _canaries(wish: _Wish) -> Audit:
 
 
 def _differencing(wish: _Wish) -> Audit:
-    found = scored(differenced(wish.view), wish.captured.truth)
+    found = scored_differences(differenced(wish.view), wish.captured.truth)
     return Audit(
         attack="differencing",
         seen_by=wish.seen_by,
@@ -236,13 +244,32 @@ def _noise_left(wish: _Wish) -> NoiseLeft | None:
 
 
 def _reconstruction(wish: _Wish) -> Audit:
-    raise NotImplementedError
+    view = _with_keys(wish.view)
+    knowledge = Knowledge.of_view(view)
+    found = scored_guesses(reconstruct(view, knowledge=knowledge), wish.captured.truth, knowledge)
+    return Audit(
+        attack="reconstruction",
+        seen_by=wish.seen_by,
+        verdict=_judged(found.rated.right, found.rated.trivial, found.users, wish.run.guarantee),
+        headline=str(found),
+        figures=found.figures(),
+        notes=(SIMULATION, TRIVIAL),
+    )
+
+
+def _with_keys(view: View) -> View:
+    """Open what the keys of those who collude open, if they are enough."""
+    try:
+        return with_opened(view) if view.keys else view
+    except TooFew:
+        return view
 
 
 def _judged(right: float, trivial: float, users: int, guarantee: Guarantee) -> Verdict:
     """Say whether guesses are clearly better than trivial ones; a promise of privacy allows no such thing."""
     # Users are the trials: three standard errors of a proportion, at the least.
-    if right - trivial <= 3 * (trivial * (1 - trivial) / max(users, 1)) ** 0.5:
+    chance = 3 * (trivial * (1 - trivial) / max(users, 1)) ** 0.5
+    if right - trivial <= max(chance, _CLEARLY):
         return "resisted"
     return "alarm" if guarantee.holds else "succeeded"
 

@@ -67,8 +67,9 @@ class Collusion:
     def __str__(self) -> str:
         """Say it in a sentence."""
         who = f"{', '.join(self.roles)} together"
+        keys = "" if self.quorum is None else f"{self.keys} keys, where {self.quorum} open a sum"
         if self.opened:
-            return f"{who} hold {self.keys} keys, where {self.quorum} open a sum, and opened {self.opened:,} uploads."
+            return f"{who} hold {keys}, and opened {self.opened:,} uploads of single honest parties."
         if any(self.alone.values()):
             words = ", ".join(f"{count:,} with {what}" for what, count in self.alone.items())
             return f"{who} saw answers of single honest parties: {words}."
@@ -76,11 +77,7 @@ class Collusion:
             return (
                 f"{who} took their own answers off {self.rests:,} sums and had those of the one that is left."
             )
-        beside = (
-            ""
-            if self.quorum is None
-            else f"; their {self.keys} keys, where it takes {self.quorum}, open none"
-        )
+        beside = f"; their {keys}, opened nothing else" if keys else ""
         return f"{who} saw {self.rests:,} sums of the answers of {self.honest} honest parties{beside}."
 
 

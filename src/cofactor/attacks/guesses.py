@@ -19,6 +19,8 @@ class Guess:
     """A number for each item, 0 where it is taken to be unrated."""
     rated: NDArray[np.bool_]
     """Which items are taken to be rated."""
+    if_rated: Reals
+    """The most likely rating of each item, if somebody told that it was rated."""
     attributes: Reals
     """A number for each column of the attributes; NaN if nothing was sent for it."""
     vector: Reals

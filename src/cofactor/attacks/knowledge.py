@@ -111,21 +111,28 @@ class Knowledge:
         return (*self.groups, *alone)
 
     def shares_of(self, width: int) -> NDArray[np.float64]:
-        """Return how common a 1 is in each column."""
+        """Return how common a 1 is in each column; there may be none at all."""
+        if width == 0:
+            return np.zeros(0)
         if self.shares is not None and len(self.shares) != width:
             raise ConfigError(f"{len(self.shares)} shares of attributes, of which there are {width}.")
         told = np.full(width, 0.5) if self.shares is None else np.array(self.shares)
         for group in self.groups if self.shares is None else ():
             told[list(group)] = 1 / len(group)
-        return np.clip(told, _RARE, 1 - _RARE)
+        return np.asarray(np.clip(told, _RARE, 1 - _RARE))
 
 
 def values_of(scale: Scale | None) -> tuple[float, ...]:
-    """Return all ratings of a scale; without one there are only ones."""
+    """Return all ratings of a scale; without one there are only ones.
+
+    Where nobody has stated the steps, they are taken to be of 1 if so many fit between the ends.
+    """
     if scale is None:
         return (1.0,)
-    steps = 0 if scale.step is None else round((scale.high - scale.low) / scale.step)
-    if not 0 < steps < MOST_STEPS:
+    width = scale.high - scale.low
+    steps = round(width / (scale.step or 1.0))
+    fits = scale.step is not None or width == steps
+    if not (fits and 0 < steps < MOST_STEPS):
         raise ConfigError(
             f"ratings from {scale} can be any number in between, and this attack needs a scale with steps, "
             "such as Scale(1, 5, 1)."

@@ -151,6 +151,6 @@ def _rates(own: Floats, others: Floats) -> tuple[Floats, Floats]:
     """Return for every threshold which part of members, and of others, reaches it."""
     thresholds = np.append(np.unique(np.concatenate([own, others])), np.inf)
     found, wrong = (
-        1 - np.searchsorted(np.sort(each), thresholds, "left") / len(each) for each in (own, others)
+        (len(each) - np.searchsorted(np.sort(each), thresholds, "left")) / len(each) for each in (own, others)
     )
     return np.asarray(found), np.asarray(wrong)

@@ -6,8 +6,10 @@ about its answers is bound by nothing but the numbers that a sum can hold: no up
 """
 
 import math
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,17 @@ from cofactor.config import plain_numbers, positive, whole
 from cofactor.data.ids import Id
 from cofactor.errors import ConfigError
 from cofactor.factors.model import Factors
+from cofactor.federation.books import released
+from cofactor.federation.door import SUM
 from cofactor.federation.federation import Federation
+from cofactor.federation.labels import round_of
 from cofactor.federation.messages import Message
-from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.federation.summing import Form
 from cofactor.federation.view import View
 from cofactor.privacy.budget import Budget
-from cofactor.privacy.schedule import Release
+from cofactor.privacy.events import Bound
+from cofactor.privacy.ledger import Ledger
 from cofactor.randomness import InsecureRandom
 from cofactor.recipes.train import train
 
@@ -102,11 +107,7 @@ class Poisoning:
     def __str__(self) -> str:
         """Say it in a sentence."""
         part, most = self.most_of_bound, max((each.change for each in self.sums), default=0.0)
-        beside = (
-            "without a budget, and so without a promised bound"
-            if part is None
-            else f"{part:.2g} times what the bound allows"
-        )
+        beside = "and no bound was promised" if part is None else f"{part:.2g} times what the bound allows"
         who = f"{self.by.users} dishonest {'user' if self.by.users == 1 else 'users'} at {self.by.party}"
         lies = "" if self.by.boost == 1 else f", told {self.by.boost:g} times,"
         return (
@@ -164,7 +165,7 @@ def poisoned(
         rating_after=ratings[1][0],
         rank_before=ratings[0][1],
         rank_after=ratings[1][1],
-        sums=_changes(setting, view, federation, spoiled, by, lie),
+        sums=_changes(setting, view, (federation, spoiled), by, lie, _bounds(before, by.party)),
     )
 
 
@@ -198,12 +199,16 @@ def _scores(model: Factors, users: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _changes(
-    setting: Setting, view: View, federation: Federation, spoiled: Federation, by: Poisoner, lie: Lie
+    setting: Setting,
+    view: View,
+    federations: tuple[Federation, Federation],
+    by: Poisoner,
+    lie: Lie,
+    bounds: Mapping[int, Sequence[Bound]],
 ) -> tuple[SumChange, ...]:
     """Return by how much the sums of each round change, noise apart, for the questions of the honest run."""
-    honest, dishonest = (Replay(setting, who.parties) for who in (federation, spoiled))
-    bounds, last = _bounds(setting, federation.parties[0]), _rounds(setting)
-    found = []
+    honest, dishonest = (Replay(setting, who.parties) for who in federations)
+    last, found = setting.recipe.coordinator(setting.facts, setting.seed).rounds, []
     for round, question in sorted(questions(view, setting).items()):
         if round > last:
             continue
@@ -212,10 +217,12 @@ def _changes(
             answers[by.party] = _lied(answers[by.party], lie, _largest(view, round, by.party))
         before, after = (added(each.values()).arrays for each in (honest.answers(round, question), answers))
         missed = np.concatenate([np.ravel(after[name] - before[name]) for name in before]).astype(np.float64)
-        releases = [each for each in bounds if _is_in(each, round)]
-        order = 1 if releases and all(each.bound.norm == "l1" for each in releases) else 2
+        # Bounds are those of sums; parties that send vectors after some steps of their own add up nothing.
+        summed = any(each.sender == SUM and each.round == round for each in view.seen)
+        own = bounds.get(round, ()) if summed else ()
+        order = 1 if own and all(bound.norm == "l1" for bound in own) else 2
         # A user who is replaced changes by twice what one who is left out does.
-        allowed = 2 * by.users * math.hypot(*(each.bound.size for each in releases)) if releases else None
+        allowed = 2 * by.users * math.hypot(*(bound.size for bound in own)) if own else None
         found.append(SumChange(round=round, change=float(np.linalg.norm(missed, order)), allowed=allowed))
     return tuple(found)
 
@@ -230,15 +237,14 @@ def _largest(view: View, round: int, party: str) -> int | None:
     return None if begun is None else int(2 ** (Form.read(str(begun.plain["form"])).bits - 1) - 1)
 
 
-def _bounds(setting: Setting, party: Party) -> tuple[Release, ...]:
-    if setting.unit is None:
-        return ()
-    return setting.recipe.schedule(setting.facts, setting.unit, party.name).releases
-
-
-def _rounds(setting: Setting) -> int:
-    return setting.recipe.coordinator(setting.facts, setting.seed).rounds
-
-
-def _is_in(release: Release, round: int) -> bool:
-    return release.first <= round and (release.rounds is None or round < release.first + release.rounds)
+def _bounds(run: Run, party: str) -> dict[int, list[Bound]]:
+    """Return, by round, the bounds of all that a party was charged for; nothing without a budget."""
+    found: dict[int, list[Bound]] = {}
+    if run.together is None or party not in run.together.ledgers:
+        return found
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "copy.ledger"
+        path.write_bytes(run.together.ledgers[party])
+        for event in released(Ledger.open(path), run.together.session):
+            found.setdefault(round_of(event) or 0, []).append(event.bound)
+    return found

@@ -60,28 +60,43 @@ def attack_upload(upload: Upload, knowledge: Knowledge) -> Guess:
         return _guess(posterior, np.zeros(upload.items.shape[1]), start)
     direction = direction_of(posterior.everything)
     if upload.noise is None:
-        posterior = posterior.with_noise(max(noise, noise_in(posterior.everything, direction)))
+        posterior = posterior.with_noise(max(noise, _noise_seen(upload, posterior.everything, direction)))
     vector = found_vector(posterior, direction)
     exact = _EXACT * float(np.linalg.norm(vector)) * knowledge.highest
     return _guess(posterior.with_noise(max(posterior.noise, exact)), vector, start)
 
 
+def _noise_seen(upload: Upload, rows: Reals, direction: Reals) -> float:
+    """Estimate the noise: what lies off the direction and, in a sum, all that the others sent.
+
+    The mean of n users' rows, whose signs differ, is shorter than one of them by a factor of sqrt(n).
+    """
+    if upload.users == 1:
+        return noise_in(rows, direction)
+    return float(np.sqrt(upload.users * np.mean(rows**2)))
+
+
 def _guess(posterior: Posterior, vector: Reals, start: float) -> Guess:
     """Take the most likely value of everything."""
     upload = posterior.upload
+    known, values = posterior.knowledge, len(posterior.knowledge.values)
     ratings, rated = np.zeros(len(upload.items)), np.zeros(len(upload.items), np.bool_)
+    if_rated = np.full(len(upload.items), known.values[known.chances().argmax()])
     attributes = np.full(len(upload.attributes), np.nan)
     if vector.any():
         chances = posterior.chances(vector)
         best = chances.ratings.argmax(axis=1)
         ratings[upload.sent_items] = posterior.items.values[best]
-        rated[upload.sent_items] = best < len(posterior.knowledge.values)
+        rated[upload.sent_items] = best < values
+        best_rating = chances.ratings[:, :values].argmax(axis=1)
+        if_rated[upload.sent_items] = posterior.items.values[best_rating]
         attributes = posterior.answered(vector, chances)
     return Guess(
         sender=upload.sender,
         round=upload.round,
         ratings=ratings,
         rated=rated,
+        if_rated=if_rated,
         attributes=attributes,
         vector=vector,
         noise=posterior.noise,

@@ -58,7 +58,9 @@ class Reconstruction:
     single: bool
     """Whether uploads of single users were seen; otherwise guesses are made from sums."""
     rated: Accuracy
-    """Of the items that a user has rated: the rating is right."""
+    """Of the items that a user has rated: it is found out that they are, and the rating is right."""
+    told: Accuracy
+    """Of the same items, if somebody tells which they are, as the trivial guess is told."""
     all_items: Accuracy
     """Of all items: the rating, or that there is none, is right. Equation (43) as printed."""
     attributes: Accuracy | None
@@ -78,9 +80,9 @@ class Reconstruction:
         }
         for name, each in self._accuracies().items():
             if each is not None:
-                found[f"{name} right"] = each.right
-                found[f"{name} right, trivial guess"] = each.trivial
-                found[f"{name} right, random guess"] = each.random
+                found[name] = each.right
+                found[f"{name}, trivial guess"] = each.trivial
+                found[f"{name}, random guess"] = each.random
         return found | {"seconds each": self.seconds_each, "known beforehand": self.source}
 
     def __str__(self) -> str:
@@ -93,10 +95,11 @@ class Reconstruction:
 
     def _accuracies(self) -> Mapping[str, Accuracy | None]:
         return {
-            "rated items": self.rated,
-            "all items": self.all_items,
-            "attributes": self.attributes,
-            "questions": self.questions,
+            "rated items right": self.rated,
+            "rated items right if told which": self.told,
+            "all items right": self.all_items,
+            "attributes right": self.attributes,
+            "questions right": self.questions,
         }
 
 
@@ -127,13 +130,18 @@ def scored(
     if not people:
         raise ConfigError("none of the guesses is about a user whose ratings are known. Nothing was scored.")
     values, usual = np.array(knowledge.values), _most_common(people)
-    asked = [person for person in people if person.attributes is not None]
+    asked = [
+        person
+        for person in people
+        if person.attributes is not None and len(person.attributes) == len(person.guess.attributes)
+    ]
     answers = _most_common_answers(asked, knowledge.groups)
     by_chance = float(np.mean([1 / len(group) for group in knowledge.groups or [(0,)]]))
     return Reconstruction(
         users=len(people),
         single=all(guess.sender != SUM and guess.users == 1 for guess in guesses),
         rated=_accuracy([_rated(each, usual) for each in people], 1 / len(values)),
+        told=_accuracy([_told(each, usual) for each in people], 1 / len(values)),
         all_items=_accuracy([_all_items(each) for each in people], 1 / (len(values) + 1)),
         attributes=_if_any([_columns(each, knowledge.numbers) for each in asked], 0.5),
         questions=_if_any([_questions(each, knowledge.groups, answers) for each in asked], by_chance),
@@ -183,6 +191,12 @@ def _most_common_answers(people: Sequence[Person], groups: Columns) -> list[int]
 def _rated(person: Person, usual: float) -> Right:
     guess, true = person.guess, person.ratings[person.rated]
     right = guess.rated[person.rated] & _same(guess.ratings[person.rated], true)
+    return Right(float(right.mean()), float(_same(true, usual).mean()))
+
+
+def _told(person: Person, usual: float) -> Right:
+    true = person.ratings[person.rated]
+    right = _same(person.guess.if_rated[person.rated], true)
     return Right(float(right.mean()), float(_same(true, usual).mean()))
 
 

@@ -45,8 +45,8 @@ _SOLVED = 1e-5
 """How far from 0 equations may be that count as solved: numbers are sent in grains of that order."""
 _ALIKE = 1e-6
 """Relative difference of what is unexplained below which two solutions are alike."""
-_EACH = 5
-"""Evaluations for each unknown, where there are many."""
+_EACH = {"hybr": 5}
+"""Further evaluations for each unknown."""
 _OPTIONS: dict[Method, dict[str, Any]] = {
     "hybr": {"xtol": _CLOSE},
     "broyden2": {"fatol": _CLOSE},
@@ -72,7 +72,8 @@ class Solver:
     printed: bool = False
     """Whether weights are smoothed from 0, as equation 42 is printed; otherwise from alpha."""
     evaluations: int = 1_000
-    """How often equations may be evaluated from one start; or 5 times for each unknown, if that is more."""
+    """How often equations may be evaluated from one start; by hybr, which needs as many as there are unknowns
+    before its first step, 5 times for each unknown more."""
     seconds: float = 10.0
     """How long a method may take from one start."""
 
@@ -88,8 +89,8 @@ class Solved(NamedTuple):
     """What solutions tell of one user."""
 
     guess: Guess
-    """With the sign that explains most, or that makes ratings positive: most systems do not tell it, which the
-    paper does not mention."""
+    """With the sign that explains most, or that makes ratings positive: most systems do not tell it, and the
+    paper does not mention it."""
     as_found: Guess
     """With the sign that the method happened to find."""
     converged: float
@@ -116,9 +117,11 @@ def solve_uploads(
         converged.append(np.abs(each.equations(best)).max() <= _SOLVED)
         ends.append((each, best))
         signed.append((each, _upright(each, best, highest)))
-    found = [_averaged(own, uploads[0], sent[0], knowledge) for own in (signed, ends)]
     seconds = time.process_time() - begun
-    return Solved(*(replace(guess, seconds=seconds) for guess in found), float(np.mean(converged)))
+    guess, as_found = (
+        replace(_averaged(own, uploads[0], sent[0], knowledge), seconds=seconds) for own in (signed, ends)
+    )
+    return Solved(guess, as_found, float(np.mean(converged)))
 
 
 def _sent(uploads: Sequence[Upload]) -> list[Sent]:
@@ -186,7 +189,7 @@ class _Watched:
     """Evaluates equations as long as it may, and remembers where they failed least."""
 
     def __init__(self, equations: Callable[[Reals], Reals], start: Reals, solver: Solver) -> None:
-        self._equations, self._left = equations, max(solver.evaluations, _EACH * len(start))
+        self._equations, self._left = equations, solver.evaluations + _EACH.get(solver.method, 0) * len(start)
         self._until = time.perf_counter() + solver.seconds
         self._least, self.best = np.inf, start
 
@@ -234,9 +237,9 @@ def _averaged(
     """Average what solutions tell, take what is nearest of what is possible, and put it in its place."""
     told = [_possible(each.told(end), knowledge.highest) for each, end in ends]
     ratings, attributes = (np.mean(own, axis=0) for own in zip(*told, strict=True))
-    values = np.sort([0.0, *knowledge.values])
-    whole = np.zeros(len(upload.items))
-    whole[sent.item_places] = values[np.searchsorted((values[1:] + values[:-1]) / 2, ratings)]
+    whole, if_rated = np.zeros(len(upload.items)), np.full(len(upload.items), knowledge.values[0])
+    whole[sent.item_places] = _nearest(ratings, (0.0, *knowledge.values))
+    if_rated[sent.item_places] = _nearest(ratings, knowledge.values)
     answers = np.full(len(upload.attributes), np.nan)
     answers[sent.attribute_places] = np.rint(attributes)
     return Guess(
@@ -244,8 +247,15 @@ def _averaged(
         round=upload.round,
         ratings=whole,
         rated=whole != 0,
+        if_rated=if_rated,
         attributes=answers,
         vector=np.mean([each.user(end) for each, end in ends], axis=0),
         noise=upload.noise or 0.0,
         users=upload.users,
     )
+
+
+def _nearest(numbers: Reals, values: Sequence[float]) -> Reals:
+    """Return the one of some values that is nearest to each number."""
+    known = np.sort(values)
+    return np.asarray(known[np.searchsorted((known[1:] + known[:-1]) / 2, numbers)])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cofactor.attacks.knowledge import Knowledge
 from cofactor.attacks.rank_one import Rows, log_total
 from cofactor.attacks.uploads import Upload
-from cofactor.recipes.multiview_weights import InclUnc, ObsOnly
+from cofactor.recipes.multiview_weights import InclUnc, SampledUnrated
 
 Reals = NDArray[np.float64]
 
@@ -183,9 +183,14 @@ class Posterior:
 def _levels(upload: Upload, knowledge: Knowledge) -> tuple[Reals, Reals, Reals]:
     """Return what a row of an item can stand for: values, their weights, and how common each is."""
     values, chances, unrated = np.array(knowledge.values), knowledge.chances(), upload.known.unrated
-    if isinstance(unrated, ObsOnly):
-        return values, np.ones(len(values)), chances
-    rated = knowledge.rated if isinstance(unrated, InclUnc) else 1 / (1 + unrated.rho)
-    weights = np.append(np.ones(len(values)), unrated.alpha)
-    # With rho = 0 there are no decoys, but a chance of 0 has no logarithm.
-    return np.append(values, 0.0), weights, np.append(rated * chances, max(1 - rated, 1e-12))
+    rated, decoys, alpha = knowledge.rated, 0.0, 0.0
+    if isinstance(unrated, InclUnc):
+        decoys, alpha = 1 - rated, unrated.alpha
+    elif isinstance(unrated, SampledUnrated):
+        decoys, alpha = min(rated * unrated.rho, 1 - rated), unrated.alpha
+    nothing = 1 - rated - decoys if upload.known.everywhere else 0.0
+    kinds = [(alpha, decoys), (0.0, nothing)]
+    more = [(weight, chance) for weight, chance in kinds if chance > 0]
+    weights = np.concatenate([np.ones(len(values)), [weight for weight, _ in more]])
+    told = np.concatenate([rated * chances, [chance for _, chance in more]])
+    return np.concatenate([values, np.zeros(len(more))]), weights, told / told.sum()

@@ -47,6 +47,8 @@ class Known:
     """To multiples of which numbers were rounded."""
     longest: float | None = None
     """The length to which longer rows of items were shortened, if they were."""
+    everywhere: bool = False
+    """Whether noise, or others who were added up, are in all rows: what was sent then shows no rated set."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -145,6 +147,7 @@ def _of_views(view: View, answer: Seen) -> Upload:
         penalty=recipe.penalty,
         side_weight=recipe.side_weight,
         grain=recipe.grain or 0.0,
+        everywhere=_hides_rated(answer, users),
     )
     return Upload(
         sender=answer.sender,
@@ -167,7 +170,13 @@ def _of_devices(view: View, answer: Seen) -> Upload:
         items = shortened(items, float(np.sqrt(view.scale.high))).astype(np.float64)
     rows, users = _decoded(answer, recipe.grain)
     longest = recipe.clipping.limit / 2 if isinstance(recipe.clipping, GradientClipping) else None
-    known = Known(unrated=ObsOnly(), update="at home", grain=(recipe.grain or 0.0) / 2, longest=longest)
+    known = Known(
+        unrated=ObsOnly(),
+        update="at home",
+        grain=(recipe.grain or 0.0) / 2,
+        longest=longest,
+        everywhere=_hides_rated(answer, users),
+    )
     nothing = np.zeros((0, items.shape[1]))
     return Upload(
         sender=answer.sender,
@@ -191,6 +200,10 @@ def _decoded(answer: Seen, grain: float | None) -> tuple[Reals, int]:
     """Return the rows of an answer as real numbers, per user, and of how many users they are."""
     users = max(int(np.asarray(answer.arrays["count"]).reshape(-1)[0]), 1)
     return np.asarray(answer.arrays["gradients"], np.float64) * (grain or 1.0) / users, users
+
+
+def _hides_rated(answer: Seen, users: int) -> bool:
+    return users > 1 or "noise" in answer.protection
 
 
 def _question(view: View, kind: str, round: int) -> Seen:

@@ -206,6 +206,43 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("compare run good.csv other.csv", 2, r"trained in one place: name its one file"),
     ("verify notes", 2, r"not a run folder"),
     ("verify run --ledger good.csv", 2, r"good\.csv\.ledger does not exist"),
+    ("train good.csv --capture coordinator", 2, r"a training in one place sends none.*--parties 5"),
+    (
+        "train good.csv other.csv --split horizontal --epsilon 1 --capture coordinator",
+        1,
+        r"files of their own\. Capture simulations only.*Nothing was released",
+    ),
+    ("train good.csv --parties 2 --split horizontal --epsilon 1 --capture server", 2, r"'server' is no role"),
+    (
+        "train good.csv --parties 2 --split horizontal --recipe shared-biases --epsilon 1 --capture party:me",
+        2,
+        r"no party:me to capture\. The parties are party-1, party-2",
+    ),
+    (
+        "train good.csv --parties 2 --split horizontal --epsilon 1 --capture coordinator --resume",
+        2,
+        r"Leave out --resume, and start it again",
+    ),
+    ("audit nosuch", 2, r"not a run folder"),
+    ("audit run", 2, r"trained in one place, and promises nothing that canaries could test"),
+    ("audit run --attack reconstuction", 2, r'Did you mean "reconstruction"'),
+    ("audit run --confidence 95", 2, r"confidence must lie between 0 and 1.*write 0\.95 for 95%"),
+    ("audit run --canaries 0", 2, r"canaries must be at least 1, got 0"),
+    ("audit run --repeats 0", 2, r"repeats must be at least 1, got 0"),
+    ("audit run --attack membership", 2, r"ratings of both: cofactor audit run candidates\.csv"),
+    ("audit run --attack membership --canaries 9", 2, r"plants no canaries\. Leave out --canaries"),
+    ("audit run good.csv --attack membership", 2, r"7 of 7 candidates were in.*train without some"),
+    ("audit run --attack reconstruction", 2, r"kept no messages.*--capture coordinator"),
+    ("audit simulated", 2, r"trained on one file, dealt out.*cofactor audit simulated ratings\.csv"),
+    ("audit simulated good.csv other.csv", 2, r"trained on one file, dealt out\. Name the same"),
+    ("audit simulated good.csv --canaries 5", 2, r"5 canaries are too few"),
+    ("audit simulated good.csv --seen-by cordinator", 2, r'Did you mean "coordinator"'),
+    ("audit simulated good.csv --seen-by party-1", 2, r'Did you mean "party:party-1"'),
+    ("audit simulated good.csv --seen-by coordinator+me", 2, r"nobody called 'me' took part"),
+    ("audit simulated good.csv --attack collusion", 2, r"reads messages .* and no files\. Leave them out"),
+    ("audit simulated --attack reconstruction", 2, r"kept no messages.*--capture coordinator"),
+    ("audit asked --attack reconstruction", 2, r'this is a survey.*"canaries"'),
+    ("audit asked good.csv", 2, r"made-up people\. Leave out the files"),
     ("train value.csv", 2, r'numbers in "value".*--rating.*--implicit'),
     ("train comma.csv", 2, r'comma\.csv, row 2, column "rating".*decimals with a point'),
     ("train good.csv --out good.csv/run", 2, r"no writing to .*good\.csv"),
@@ -283,6 +320,12 @@ def test_mistake_gets_one_clear_message(
 ) -> None:
     if " run" in command:
         assert cofactor("train", "good.csv", "--out", "run", "-q", "--epochs", 1).code == 0
+    if " simulated" in command:
+        dealt = ("--parties", 2, "--split", "horizontal", "--recipe", "shared-biases", "--epsilon", 4)
+        assert cofactor("train", "good.csv", *dealt, "--out", "simulated", "-q").code == 0
+    if " asked" in command:
+        activity = ("--activity", "--range", "1:11", "--epsilon", 1)
+        assert cofactor("survey", "good.csv", *activity, "--out", "asked").code == 0
     before = sorted(folder.rglob("*"))
     done = cofactor(*command.split())
     said = re.sub(r"\s+", " ", done.err)

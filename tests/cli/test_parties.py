@@ -1,4 +1,4 @@
-"""What can be done with a run of parties: show, compare, verify, recommend. And the demo, which makes two."""
+"""What can be done with a run of parties: show, compare, verify, recommend. And the demo, with its runs."""
 
 import contextlib
 import io
@@ -174,6 +174,8 @@ def test_new_users_may_come_to_any_party(cofactor: Command) -> None:
 def small_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     shape = Shape(users=90, items=60, ratings=2_500, minimum=10)
     monkeypatch.setattr("cofactor.cli.demo.made", lambda: make(shape, seed=7))
+    monkeypatch.setattr("cofactor.cli.demo_attack.PHONES", 20)
+    monkeypatch.setattr("cofactor.cli.demo_attack.RATINGS", 400)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -181,12 +183,31 @@ def small_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_demo_runs_a_private_federation_of_either_kind(small_demo: Path, cofactor: Command) -> None:
     done = cofactor("demo", "--json")
     assert done.code == 0, done.err
-    assert set(done.json) == {"horizontal", "vertical"}
+    assert set(done.json) == {"horizontal", "vertical", "phones-plain", "phones-private"}
     for split, unit in (("horizontal", "user"), ("vertical", "rating")):
         told = done.json[split]
         assert (told["guarantee"]["holds"], told["guarantee"]["unit"]) == (True, unit)
         assert told["joining"]["sentence"]
         assert cofactor("verify", small_demo / "runs" / "demo" / split).code == 0
+
+
+def test_demo_ends_with_an_attack_that_a_private_run_resists(small_demo: Path, cofactor: Command) -> None:
+    done = cofactor("demo", "--out", "mine", "--quiet")
+    assert done.code == 0, done.err
+    verdicts = re.findall(
+        r"^  (\w+): From .*?([\d.]+)% of what 20 users .*?([\d.]+)%", done.out, re.MULTILINE
+    )
+    assert [verdict for verdict, *_ in verdicts] == ["succeeded", "resisted"]
+    (_, read, guessed), (_, hidden, _) = verdicts
+    assert float(read) > 99 > float(guessed) + 40
+    assert float(hidden) < float(guessed) + 15
+    plain, private = (small_demo / "mine" / f"phones-{name}" for name in ("plain", "private"))
+    for run, verdict in ((plain, "succeeded"), (private, "resisted")):
+        assert cofactor("verify", run).code == 0
+        assert f"audits/reconstruction-coordinator-1: {verdict}. " in cofactor("show", run).out
+    kept = cofactor("show", private, "--json").json
+    assert (kept["guarantee"]["holds"], kept["guarantee"]["budget_epsilon"]) == (True, 4)
+    assert cofactor("audit", plain, "--attack", "reconstruction", "--json").json["verdict"] == "succeeded"
 
 
 def test_demo_prints_guarantees_and_comparisons_for_people(small_demo: Path, cofactor: Command) -> None:

@@ -353,6 +353,16 @@ def test_training_again_from_a_simulation_takes_one_file(folder: Path, cofactor:
     assert second["together"]["simulated"] is True
 
 
+def test_training_again_from_a_run_without_ratings_needs_no_scale(folder: Path, cofactor: Command) -> None:
+    lines = [line.rpartition(",")[0] for line in worlds.FILES["all.csv"].splitlines()]
+    (folder / "clicks.csv").write_text("\n".join(lines) + "\n")
+    words = ("clicks.csv", "--parties", 3, "--split", "horizontal", "--recipe", "shared-biases", "-q")
+    assert cofactor("train", *words, "--epsilon", 2, "--out", "first").code == 0
+    done = cofactor("train", "clicks.csv", "--from", "first", "-q", "--out", "second")
+    assert done.code == 0, done.err
+    assert read_facts("second")["data"]["scale"] == "implicit"
+
+
 @pytest.fixture
 def stopping(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Press Ctrl-C after the second round, until told to stop that."""

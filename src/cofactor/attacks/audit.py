@@ -156,7 +156,7 @@ def _differencing(wish: _Wish) -> Audit:
             "users": found.users,
             "ratings": found.ratings,
             "ratings right": found.accuracy,
-            "by guessing": found.trivial,
+            "ratings right, trivial guess": found.trivial,
             "users all right": found.exact_users,
             "uploads explained": found.explained,
             "seconds each": found.seconds_each,

@@ -9,7 +9,7 @@ from cofactor.config import fraction, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy import noise
 from cofactor.privacy.guarantee import Guarantee
-from cofactor.privacy.one_run import Curve, OneRun, judged
+from cofactor.privacy.one_run import Curve, OneRun, check_canaries, judged
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.randomness import Random, SecureRandom
 
@@ -35,6 +35,7 @@ def audited(
     """Run a target, once or more, with canaries that coins put in or leave out, and judge guesses."""
     fraction(confidence=confidence)
     whole(repeats=repeats)
+    check_canaries(target.canaries * repeats)
     coins, scores, plays = [], [], []
     for turn in range(repeats):
         present = np.zeros(target.canaries, np.bool_)
@@ -60,7 +61,7 @@ def audited(
         headline=_headline(target.name, found, guarantee),
         figures=_figures(found, guarantee, repeats),
         confidence=confidence,
-        notes=(SIMULATION, *(() if found.refuted else (_NO_PROOF,))),
+        notes=(SIMULATION, *((_NO_PROOF,) if found.p_value is not None and not found.refuted else ())),
     )
 
 

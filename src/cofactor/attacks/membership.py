@@ -58,7 +58,7 @@ def split_by_membership(run: Run, candidates: Ratings) -> NDArray[np.bool_]:
     if not known:
         raise RunError("this run does not say who was in: it kept no model that lists users.")
     members = np.array([str(user) in known for user in candidates.user_ids.tolist()], np.bool_)
-    for count, what in ((int(members.sum()), "were in the run"), (int((~members).sum()), "were not")):
+    for count, what in ((int(members.sum()), "were in the run"), (int((~members).sum()), "were not in it")):
         if count < FEWEST:
             raise DataError(
                 f"{count:,} of {len(members):,} candidates {what}, and it takes {FEWEST} or more of either "

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from cofactor.cli import (
+    audit,
     budget,
     cluster,
     compare,
@@ -57,6 +58,7 @@ app.command()(segments.segments)
 app.command()(show.show)
 app.command()(compare.compare)
 app.command()(verify.verify)
+app.command()(audit.audit)
 app.command()(recommend.recommend)
 app.command()(budget.budget)
 app.command()(reproduce.reproduce)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from cofactor.cli.sums import ABOUT_SUMS, check_sum, with_sum
 from cofactor.config import one_of
 from cofactor.errors import ConfigError, Refused, did_you_mean
-from cofactor.recipes.named import RECIPES, classes, recipe_from
+from cofactor.recipes.named import RECIPES as RECIPES
+from cofactor.recipes.named import classes as classes
+from cofactor.recipes.named import recipe_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

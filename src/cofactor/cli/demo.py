@@ -1,4 +1,4 @@
-"""`cofactor demo`: two private federations on made-up ratings, offline, within a minute."""
+"""`cofactor demo`: two private federations on made-up ratings, and an attack, offline, within a minute."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cofactor.cli import options
+from cofactor.cli import demo_attack, options
 from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.outcome import as_object, print_comparison, print_guarantee, print_next, readable, size_of
 from cofactor.cli.parties import dealt
@@ -42,17 +42,18 @@ PARTIES, EPSILON = 5, 4.0
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the two runs.")] = DEMO_FOLDER,
+    out: Annotated[Path, typer.Option(help="Folder for the runs.")] = DEMO_FOLDER,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Make ratings up, let parties train on them in private, and say whether joining was worth it."""
+    """Make ratings up, let parties train on them in private, say whether it was worth it, and attack."""
     from cofactor.federation.folder import check_free
 
     if (out / "run.json").exists() and out != DEMO_FOLDER:
         raise RunError(f"{out} already holds a run. Name another folder with --out.")
     folders: dict[str, Path] = {scene.split: out / scene.split for scene in SCENES}
-    for folder in folders.values():
+    phones = demo_attack.folders(out)
+    for folder in (*folders.values(), *phones.values()):
         check_free(folder, overwrite=out == DEMO_FOLDER)
     invented = made()
     if not json:
@@ -65,10 +66,14 @@ def demo(
         facts[scene.split] = run.facts()
         if not json:
             _tell(scene, run, folders[scene.split])
+    attacked = demo_attack.attacked(phones, quiet=quiet or json)
     if json:
-        print_json({name: as_object(told, folders[name]) for name, told in facts.items()})
+        told = {name: as_object(own, folders[name]) for name, own in facts.items()}
+        print_json(told | {f"phones-{name}": own.as_object() for name, own in attacked.items()})
     else:
+        demo_attack.tell(attacked)
         print_next("show", folders["vertical"])
+        print_line(f"Or attack it yourself: cofactor audit {phones['plain']} --attack {demo_attack.ATTACK}")
         print_line("Or with files of your own: cofactor train A.csv B.csv --split horizontal --epsilon 4")
 
 

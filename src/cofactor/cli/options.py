@@ -88,6 +88,14 @@ Colluding = Annotated[
 Parties = Annotated[
     int | None, typer.Option(help="Deal one file out to so many make-believe parties: a simulation.")
 ]
+Capture = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ROLE",
+        help="Simulations only: keep all that a role sees, for 'cofactor audit': coordinator, or party:NAME; "
+        "several with commas. UNSAFE to share: the ratings lie beside it.",
+    ),
+]
 PublicItems = Annotated[
     str | None,
     typer.Option(

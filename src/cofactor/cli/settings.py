@@ -197,7 +197,7 @@ def with_run(run: Path, wish: Wish, seed: int | None) -> Wish:
     return Wish(
         recipe=RecipeWish(table=facts["recipe"], where=f"{run} [recipe]"),
         budget=_budget_of(together, told, wish.budget),
-        federation=_federation_of(together, facts["data"]["scale"], wish.federation),
+        federation=federation_of(together, facts["data"]["scale"], wish.federation),
         weights=_weights_of(run, told, wish),
         not_private=bool(together) and not together["budget"] and wish.budget.epsilon is None,
         seed=facts["seed"] if seed is None else seed,
@@ -235,11 +235,11 @@ def _weights_of(run: Path, told: Mapping[str, Any] | None, wish: Wish) -> Weight
     )
 
 
-def _federation_of(together: Mapping[str, Any], scale: str, anew: FederationWish) -> FederationWish:
+def federation_of(together: Mapping[str, Any], scale: str, anew: FederationWish) -> FederationWish:
+    """Return how the parties of a run relate; only scale and drop may be said anew."""
     if not together:
         return anew
     dealt = together["simulated"] and together["split"] != "on-device"
-    low, _, high, *_ = scale.split()
     found = together.get("alignment") or {}
     return FederationWish(
         split=together["split"],
@@ -249,8 +249,14 @@ def _federation_of(together: Mapping[str, Any], scale: str, anew: FederationWish
         align="psi" if found else None,
         among=found.get("among"),
         id_rule=found.get("rule"),
-        scale=anew.scale or f"{low}:{high}",
+        scale=anew.scale or _range(scale),
     )
+
+
+def _range(scale: str) -> str | None:
+    """Return the scale of a run as an option says it; None where nothing was rated."""
+    low, _, high = scale.partition(" to ")
+    return f"{low}:{high.split()[0]}" if high else None
 
 
 def _guess(together: Mapping[str, Any]) -> int | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cofactor.cli import choose
 from cofactor.cli.attributes import check_attributes, tell_attributes, user_attributes
 from cofactor.cli.before_training import Asked, check_surveys, surveyed, with_answers
+from cofactor.cli.capturing import with_steps
 from cofactor.cli.common_users import checked_alignment, tell_left_out
 from cofactor.cli.interrupt import interrupted_between_steps
 from cofactor.cli.parties import (
@@ -66,6 +67,8 @@ class Task:
     force: bool
     newer_data: bool
     progress: ProgressLine
+    capture: tuple[str, ...] = ()
+    """Roles whose messages are kept."""
 
     def train_pooled(self, resume: bool) -> "Trained":
         """Train in one place."""
@@ -117,6 +120,7 @@ class Task:
             alignment=alignment,
         )
         train_part, test_part = gathering.parts(self.reading)
+        train_part = with_steps(train_part) if self.capture else train_part
         if not self.progress.quiet:
             tell_left_out(train_part)
         table = item_table(self.files[0], self.items)
@@ -211,9 +215,10 @@ class Task:
                 seed=self.wish.seed,
                 progress=progress,
                 failures=failures,
-                folder=folder,
+                folder=None if self.capture else folder,
                 newer_data=self.newer_data,
                 surveys=[each.survey for each in answers],
+                capture=self.capture or None,
             )
         except BudgetExceeded as error:
             raise BudgetExceeded(f"{error} {_what_is_left(federation, budget)}") from None

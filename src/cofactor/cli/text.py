@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RED = "bold red"
 YELLOW = "yellow"
+GREEN = "green"
 
 
 def console() -> Console:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cofactor.cli import choose, options
+from cofactor.cli.capturing import audit_of, captured_roles, check_capture, print_captured
 from cofactor.cli.outcome import (
     as_object,
     groups_as_object,
@@ -107,6 +108,7 @@ def train(
     threshold: options.Threshold = None,
     choose_cap: options.ChooseCap = None,
     survey_mean: options.SurveyMean = None,
+    capture: options.Capture = None,
     config: Annotated[
         Path | None,
         typer.Option(help="TOML file with tables recipe, budget, federation, weights, survey, attributes."),
@@ -203,11 +205,12 @@ def train(
         folder=out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S"),
         force=force,
         newer_data=from_run is not None,
+        capture=captured_roles(capture),
         progress=ProgressLine(quiet=quiet or json),
     )
-    done = (
-        task.train_parties(resume=resume) if choose.is_federated(files, wish) else task.train_pooled(resume)
-    )
+    federated = choose.is_federated(files, wish)
+    check_capture(task.capture, files, federated=federated, resume=resume)
+    done = task.train_parties(resume=resume) if federated else task.train_pooled(resume)
     _tell(done, task, as_json=json)
 
 
@@ -218,6 +221,7 @@ def _tell(done: Trained, task: Task, *, as_json: bool) -> None:
         beside = {
             "groups": groups_as_object(done.by_group),
             "surveys": [each.as_object() for each in done.asked],
+            "captured": facts["captured"],
         }
         print_json(as_object(facts, folder) | beside)
         return
@@ -235,6 +239,7 @@ def _tell(done: Trained, task: Task, *, as_json: bool) -> None:
     if together and together["budget"] and not together["simulated"]:
         print_line(f"What all runs spend is in the ledger beside each file, such as {task.files[0]}.ledger.")
     print_line(f"Saved in {folder}.")
+    print_captured(facts, folder)
     print_next(*_next_command(run, folder))
 
 
@@ -249,6 +254,8 @@ def _tell_lost(run: "Run", drop: float | None) -> None:
 
 
 def _next_command(run: "Run", folder: Path) -> tuple[object, ...]:
+    if run.captured is not None:
+        return audit_of(run.recipe["kind"], folder)
     if run.together is not None and run.together.budget is not None:
         return ("verify", folder)
     party = next(iter(run.homes), None)

@@ -123,7 +123,7 @@ class _Stored:
         alarms = [name for name, facts in audits.items() if facts.get("verdict") == "alarm"]
         if alarms:
             raise RunError(f"An audit says that the promise was not kept: {', '.join(alarms)}.")
-        return f"{len(audits):,} audits, none with an alarm."
+        return f"Audits of the run: {len(audits):,}, none with an alarm."
 
     def ledger_is_whole(self, party: str) -> str:
         """Check the copy of a party's ledger: its seals, and that it is the one that the run stored."""

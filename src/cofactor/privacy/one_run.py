@@ -161,11 +161,7 @@ def judged(
     values, truth = np.asarray(scores, np.float64), np.asarray(present, np.bool_)
     if values.shape != truth.shape or values.ndim != 1 or np.isnan(values).any():
         raise DataError(f"there must be one score for each canary and no NaN, got {values.shape}.")
-    if len(values) < _FEWEST:
-        raise DataError(
-            f"{len(values)} canaries are too few: whatever is guessed could be chance. Plant at least "
-            f"{_FEWEST}, better hundreds."
-        )
+    check_canaries(len(values))
     groups = _grouped(np.zeros(len(values), np.int64) if runs is None else runs)
     seen = [_guessed(values[group], truth[group]) for group in groups]
     rare = 1 - confidence
@@ -180,6 +176,15 @@ def judged(
         epsilon_at_least=_largest_refuted(lambda epsilon: _refuted(seen, Curve.pure(epsilon, delta), rare)),
         delta=delta,
     )
+
+
+def check_canaries(count: int) -> None:
+    """Refuse so few canaries that nothing can be proved."""
+    if count < _FEWEST:
+        raise DataError(
+            f"{count} canaries are too few: whatever is guessed could be chance. Plant at least {_FEWEST}, "
+            "better hundreds."
+        )
 
 
 def _grouped(runs: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cofactor.attacks.audit import ATTACKS, audit
-from cofactor.attacks.result import Audit, told
+from cofactor.attacks.audit import _BY_NAME, audit
+from cofactor.attacks.result import ATTACKS, Audit, told
 from cofactor.cluster.clustering import find_clusters
 from cofactor.cluster.records import Records
 from cofactor.cluster.simple import IndependentCounts
@@ -201,6 +201,10 @@ def test_run_without_captured_messages_says_so(attack: str) -> None:
     run = train(SharedBiases(), shops(), budget=USER)
     with pytest.raises(RunError, match=r"kept no messages.*--capture coordinator"):
         audit(run, attack)
+
+
+def test_every_attack_has_a_name() -> None:
+    assert tuple(_BY_NAME) == ATTACKS
 
 
 def test_mistakes_are_told(open_phones: Run, tmp_path: Path) -> None:

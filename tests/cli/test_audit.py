@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cofactor.attacks.audit import ATTACKS
-from cofactor.cli import audit as command
 from cofactor.cli import main
 from cofactor.federation.captured import CAPTURED
 from cofactor.federation.folder import read_audits
@@ -53,10 +51,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _here(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(world)
-
-
-def test_attacks_of_the_command_are_those_of_the_library() -> None:
-    assert set(command.ATTACKS) == set(ATTACKS)
 
 
 def test_captured_simulation_warns_and_says_how_to_attack_it(cofactor: Command) -> None:

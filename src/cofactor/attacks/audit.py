@@ -15,7 +15,7 @@ from cofactor.attacks.membership import membership, split_by_membership
 from cofactor.attacks.membership_figures import told_apart
 from cofactor.attacks.membership_rounds import membership_in_rounds
 from cofactor.attacks.reconstruction import reconstruct
-from cofactor.attacks.result import SIMULATION, Audit, Figure, Verdict
+from cofactor.attacks.result import ATTACKS, SIMULATION, Audit, Figure, Verdict
 from cofactor.attacks.scoring import TRIVIAL
 from cofactor.attacks.scoring import scored as scored_guesses
 from cofactor.cluster.result import Clustering
@@ -67,7 +67,7 @@ def audit(
     whole(canaries=canaries, repeats=repeats)
     folder = Path(what) if isinstance(what, str | Path) else None
     wish = _Wish(
-        what=_loaded(folder) if folder is not None else what,  # type: ignore[arg-type]
+        what=loaded(folder) if folder is not None else what,  # type: ignore[arg-type]
         roles=tuple(seen_by.split("+")),
         confidence=confidence,
         data=data,
@@ -82,7 +82,8 @@ def audit(
     return found
 
 
-def _loaded(folder: Path) -> Run | Survey | Clustering:
+def loaded(folder: Path) -> Run | Survey | Clustering:
+    """Read what a run folder holds, whatever it is."""
     facts = read_facts(folder)
     if "survey" in facts:
         return Survey.load(folder)
@@ -281,5 +282,3 @@ _BY_NAME: Mapping[str, Callable[[_Wish], Audit]] = {
     "differencing": _differencing,
     "collusion": _collusion,
 }
-ATTACKS = tuple(_BY_NAME)
-"""What can be tried."""

@@ -10,6 +10,8 @@ from cofactor.federation.folder import add_audit
 
 Verdict = Literal["succeeded", "resisted", "consistent", "alarm"]
 Figure = float | int | str | None
+ATTACKS = ("reconstruction", "membership", "canaries", "differencing", "collusion")
+"""What can be tried, by name."""
 SIMULATION = (
     "SIMULATION: only whoever plays all roles can know these figures. They follow from the data, so where "
     "the data are real they are not for everybody."

@@ -1,11 +1,11 @@
 """`cofactor audit`: try to break what a run folder holds, as one of those who took part."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from cofactor.attacks.result import ATTACKS
 from cofactor.cli import options
 from cofactor.cli.audit_data import CANARIES, Given, check_roles
 from cofactor.cli.audit_text import print_audit
@@ -14,13 +14,6 @@ from cofactor.cli.parties import Reading
 from cofactor.cli.text import ProgressLine, print_json, print_line
 from cofactor.config import one_of, whole
 from cofactor.errors import ConfigError
-
-if TYPE_CHECKING:
-    from cofactor.cluster.result import Clustering
-    from cofactor.federation.run import Run
-    from cofactor.survey.result import Survey
-
-ATTACKS = ("reconstruction", "membership", "canaries", "differencing", "collusion")
 
 
 def audit(
@@ -75,6 +68,7 @@ def audit(
     found is kept in RUN. Exit code 1 is an alarm: a promise was not kept.
     """
     from cofactor.attacks.audit import audit as attempt
+    from cofactor.attacks.audit import loaded
     from cofactor.federation.folder import read_facts
 
     _check(attack, confidence, canaries, repeats)
@@ -93,7 +87,7 @@ def audit(
     data = Given(run=run, facts=facts, files=tuple(files or ()), reading=reading).data(attack)
     with interrupted_between_steps(ProgressLine(quiet=quiet or json)) as progress:
         found = attempt(
-            _loaded(run, facts),
+            loaded(run),
             attack,
             seen_by=seen_by,
             confidence=confidence,
@@ -123,13 +117,3 @@ def _check(attack: str, confidence: float, canaries: int | None, repeats: int | 
         if said:
             raise ConfigError(f"{attack} plants no canaries. Leave out {said}, or use --attack canaries.")
     whole(canaries=canaries, repeats=repeats)
-
-
-def _loaded(run: Path, facts: Mapping[str, Any]) -> "Run | Survey | Clustering":
-    from cofactor.cluster.result import Clustering
-    from cofactor.federation.run import Run
-    from cofactor.survey.result import Survey
-
-    if "survey" in facts:
-        return Survey.load(run)
-    return Clustering.load(run) if "clustering" in facts else Run.load(run)

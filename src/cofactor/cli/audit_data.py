@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from cofactor.cli.common_users import checked_alignment
 from cofactor.cli.parties import Gathering, Reading, checked_split
 from cofactor.cli.settings import FederationWish, federation_of, scale_of
@@ -100,6 +98,8 @@ class Given:
 
     def _candidates(self) -> "Ratings":
         """Read ratings of users, some of whom were in; several files are taken for one."""
+        import numpy as np
+
         from cofactor.data.ratings import Ratings
 
         if not self.files:

@@ -1,11 +1,13 @@
 """The face: every attack by its name, on what it is for, and a clear word elsewhere."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cofactor.attacks.audit import _BY_NAME, audit
+from cofactor.attacks.audit import _BY_NAME, _judged, audit
 from cofactor.attacks.result import ATTACKS, Audit, told
 from cofactor.cluster.clustering import find_clusters
 from cofactor.cluster.records import Records
@@ -19,6 +21,7 @@ from cofactor.federation.folder import read_audits
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.federation.verify import verify
+from cofactor.federation.view import Capture
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.weights import Weights
@@ -34,6 +37,7 @@ from cofactor.recipes.train import train
 from cofactor.survey.asking import ask
 from cofactor.survey.people import People
 from cofactor.survey.question import Question
+from cofactor.survey.reading import read_people
 
 USER = Budget(epsilon=4.0, delta=1e-6, unit="user")
 
@@ -229,6 +233,46 @@ def test_budgets_of_persons_are_not_kept_by_runs() -> None:
     run = train(PersonalBiases(aggregate=IdealSum()), shops(), budget=budget, capture="coordinator")
     with pytest.raises(Refused, match="budgets of their own"):
         audit(run)
+
+
+def test_devices_whose_answers_are_seen_one_by_one_are_not_played_by_one() -> None:
+    """The coordinator would see each of them, and the simulation only their total."""
+    cohort = Federation.on_device(ratings())
+    with pytest.raises(Refused, match="Make each device a party"):
+        train(MultiViewMF(rounds=2, aggregate=PlainSum()), cohort, capture="coordinator")
+    assert train(MultiViewMF(rounds=2), cohort, capture="coordinator").captured is not None
+
+
+def test_alarm_is_for_more_than_a_promise_allows(private_shops: Run) -> None:
+    whole = replace(private_shops.guarantee, why_not=(), secure_noise=True)
+    strict, loose, nothing = (replace(whole, epsilon=each) for each in (0.5, 8.0, None))
+    assert strict.holds
+    assert _judged(0.9, 0.3, 100, strict) == "alarm"
+    assert _judged(0.9, 0.3, 100, loose) == "succeeded"
+    assert _judged(0.9, 0.3, 100, nothing) == "succeeded"
+    assert _judged(0.42, 0.3, 100, strict) == "resisted"
+    assert _judged(0.34, 0.3, 10_000, strict) == "resisted"
+
+
+def test_what_is_not_finite_is_none_in_files(private_shops: Run, tmp_path: Path) -> None:
+    folder = private_shops.save(tmp_path / "run")
+    found = Audit(
+        attack="canaries", seen_by="public", verdict="consistent", headline="-", figures={"mu": float("inf")}
+    )
+    assert json.loads(found.save(folder).read_text())["figures"] == {"mu": None}
+
+
+def test_refused_capture_begins_no_ledger(tmp_path: Path) -> None:
+    files = [tmp_path / "bank.csv", tmp_path / "shop.csv"]
+    for file in files:
+        file.write_text("id,x\n" + "".join(f"{number},{number / 60}\n" for number in range(60)))
+    people, question = read_people(files[0], column="x"), Question(name="x", low=0, high=1)
+    records = [Records.from_csv(file, id="id", ranges={"x": (0, 1)}) for file in files]
+    with pytest.raises(Refused, match="simulations only"):
+        ask(people, question, epsilon=1.0, capture=Capture("coordinator"))
+    with pytest.raises(Refused, match="simulations only"):
+        find_clusters(records, clusters=2, budget=USER, align="ids", capture=Capture("coordinator"))
+    assert sorted(tmp_path.iterdir()) == files
 
 
 def test_figures_are_written_for_people() -> None:

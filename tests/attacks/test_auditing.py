@@ -31,6 +31,7 @@ class Counter:
     promises: bool = True
     name: str = "a counter"
     coins: list[NDArray[np.bool_]] = field(default_factory=list)
+    released: list[NDArray[np.float64]] = field(default_factory=list)
 
     def play(self, present: NDArray[np.bool_], random: Random) -> Played:
         self.coins.append(present)
@@ -42,8 +43,9 @@ class Counter:
             bound=Bound(size=1.0, norm="l2", unit="user"),
         )
         added = noise.gaussian(present.shape, self.noise_multiplier, random).astype(np.float64)
+        self.released.append(present + added)
         return Played(
-            scores=present + added,
+            scores=self.released[-1],
             promised=Curve.of([event], unit="user") if self.promises else None,
             guarantee=Guarantee.of([event], Budget(epsilon=9.0, delta=1e-6, unit="user"), shared_units=False)
             if self.promises
@@ -92,6 +94,19 @@ def test_coins_are_fair_and_new_in_every_run() -> None:
     assert all(0.44 < share < 0.56 for share in shares)
     assert 800 < (target.coins[0] != target.coins[1]).sum() < 1200
     assert [(each.step, each.steps) for each in steps] == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_coins_and_noise_that_repeat_have_nothing_in_common(seed: int) -> None:
+    """Otherwise honest noise would give coins away, and a second run would bring nothing new."""
+    target = Counter(canaries=300)
+    audited(target, seen_by="coordinator", repeats=2, random=InsecureRandom(seed))
+    first, second = target.released
+    assert abs(np.corrcoef(first - target.coins[0], second - target.coins[1])[0, 1]) < 0.2
+    assert 90 < (target.coins[0] != target.coins[1]).sum() < 210
+    again = Counter(canaries=300)
+    audited(again, seen_by="coordinator", repeats=2, random=InsecureRandom(seed))
+    assert np.array_equal(again.released[1], second)
 
 
 def test_where_nothing_was_promised_there_is_no_alarm() -> None:

@@ -188,6 +188,13 @@ def test_role_that_was_not_captured_is_told(plain: Run) -> None:
         sums(plain, "party:west")
 
 
+def test_capture_is_for_one_training() -> None:
+    capture = Capture(COORDINATOR)
+    trained(capture=capture)
+    with pytest.raises(ConfigError, match="another training"):
+        trained(capture=capture)
+
+
 def test_nothing_can_be_seen_before_the_end() -> None:
     with pytest.raises(RunError, match="has not ended"):
         Capture(COORDINATOR).view(COORDINATOR)
@@ -226,11 +233,42 @@ def test_audit_of_another_run_is_found_out(plain: Run, tmp_path: Path) -> None:
 
 def test_alarm_makes_verify_fail(plain: Run, tmp_path: Path) -> None:
     folder = plain.save(tmp_path / "run")
-    add_audit(folder, "canaries-coordinator", {"verdict": "alarm"})
+    add_audit(folder, "canaries-coordinator", {"verdict": "alarm", "figures": {}, "confidence": 0.95})
     checks = {check.name: check for check in verify(folder).checks}
     assert not checks["audits"].holds
     assert "canaries-coordinator-1" in checks["audits"].detail
     assert checks["files"].holds
+
+
+def test_alarm_that_many_audits_explain_is_none(plain: Run, tmp_path: Path) -> None:
+    """One of twenty honest audits may say so, at a confidence of 95%."""
+    folder = plain.save(tmp_path / "run")
+    alarm = {"verdict": "alarm", "figures": {"p-value of the promise": 0.02}, "confidence": 0.95}
+    add_audit(folder, "canaries-coordinator", alarm)
+    assert not verify(folder).holds
+    for _ in range(2):
+        add_audit(folder, "canaries-public", {"verdict": "consistent"})
+    assert verify(folder).holds
+
+
+def test_audit_that_is_gone_or_none_is_found_out(plain: Run, tmp_path: Path) -> None:
+    folder = plain.save(tmp_path / "run")
+    first, _ = (add_audit(folder, "membership-public", {"verdict": "resisted"}) for _ in range(2))
+    (folder / AUDITS / "notes.txt").write_text("nothing")
+    with pytest.raises(RunError, match=r"notes\.txt is no audit"):
+        read_audits(folder)
+    (folder / AUDITS / "notes.txt").unlink()
+    assert len(read_audits(folder)) == 2
+    first.unlink()
+    with pytest.raises(RunError, match="one before it is gone"):
+        read_audits(folder)
+
+
+def test_audits_are_read_in_their_order(plain: Run, tmp_path: Path) -> None:
+    folder = plain.save(tmp_path / "run")
+    for number in range(12):
+        add_audit(folder, "membership-public", {"verdict": "resisted", "number": number})
+    assert [facts["number"] for facts in read_audits(folder).values()] == list(range(12))
 
 
 def test_ideal_answers_are_whole_hundredths() -> None:

@@ -1,5 +1,6 @@
 """`audit`: try to break a run, a survey or a clustering, as one of those who took part."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,7 +127,8 @@ class _Wish:
     def sees_rounds(self) -> bool:
         """Whether answers of users, or their sums, were captured that the roles saw."""
         kept = self.run.captured
-        return kept is not None and kept.whole.split != "vertical" and COORDINATOR in self.roles
+        seen = kept is not None and kept.whole.split != "vertical" and COORDINATOR in kept.whole.roles
+        return seen and COORDINATOR in self.roles
 
     @property
     def view(self) -> View:
@@ -267,12 +269,20 @@ def _with_keys(view: View) -> View:
 
 
 def _judged(right: float, trivial: float, users: int, guarantee: Guarantee) -> Verdict:
-    """Say whether guesses are clearly better than trivial ones; a promise of privacy allows no such thing."""
-    # Users are the trials: three standard errors of a proportion, at the least.
-    chance = 3 * (trivial * (1 - trivial) / max(users, 1)) ** 0.5
-    if right - trivial <= max(chance, _CLEARLY):
+    """Say whether guesses are clearly better than trivial ones, and than what a promise of privacy allows."""
+    # Users are the trials: three standard errors of a proportion, at the most.
+    chance = 3 * (0.25 / max(users, 1)) ** 0.5
+    if right - trivial <= max(3 * (trivial * (1 - trivial) / max(users, 1)) ** 0.5, _CLEARLY):
         return "resisted"
-    return "alarm" if guarantee.holds else "succeeded"
+    return "alarm" if guarantee.holds and right - chance > _allowed(trivial, guarantee) else "succeeded"
+
+
+def _allowed(trivial: float, guarantee: Guarantee) -> float:
+    """Return how often guesses may be right that would be so often without the user's data."""
+    if guarantee.epsilon is None or guarantee.delta is None:
+        return 1.0
+    more, delta = math.exp(min(guarantee.epsilon, 700.0)), guarantee.delta
+    return min(more * trivial + delta, 1 - (1 - delta - trivial) / more)
 
 
 _BY_NAME: Mapping[str, Callable[[_Wish], Audit]] = {

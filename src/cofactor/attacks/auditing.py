@@ -1,5 +1,8 @@
 """One audit for all: canaries in a target, secret coins, and what guesses about them prove."""
 
+import math
+from hashlib import sha256
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,10 +11,11 @@ from cofactor.attacks.target import Played, Target
 from cofactor.config import fraction, whole
 from cofactor.errors import ConfigError
 from cofactor.privacy import noise
+from cofactor.privacy.evidence import mu_of
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.one_run import Curve, OneRun, check_canaries, judged
 from cofactor.progress import Listener, Progress, nobody
-from cofactor.randomness import Random, SecureRandom
+from cofactor.randomness import InsecureRandom, Random, SecureRandom
 
 Floats = NDArray[np.float64]
 
@@ -19,6 +23,12 @@ _SECURE = SecureRandom()
 _NO_PROOF = (
     "A bound below the promise is no proof that it is kept: another attacker may see what this one does not."
 )
+_BY_RENYI = (
+    "For this noise the accountant proves less about likely events than epsilon says about rare ones, so mu "
+    "promised is large, and small flaws pass."
+)
+_LENIENT = 0.85
+"""Part of what is promised in mu that epsilon and delta alone say, below which the promise is called weak."""
 _FEWEST = 20
 """Canaries of one run that can be ranked among each other."""
 
@@ -39,8 +49,8 @@ def audited(
     coins, scores, plays = [], [], []
     for turn in range(repeats):
         present = np.zeros(target.canaries, np.bool_)
-        present[noise.chosen(target.canaries, 0.5, random)] = True
-        played = target.play(present, random)
+        present[noise.chosen(target.canaries, 0.5, apart(random, f"coins {turn}"))] = True
+        played = target.play(present, apart(random, f"noise {turn}"))
         coins.append(present)
         scores.append(comparable(played.scores))
         plays.append(played)
@@ -61,7 +71,7 @@ def audited(
         headline=_headline(target.name, found, guarantee),
         figures=_figures(found, guarantee, repeats),
         confidence=confidence,
-        notes=(SIMULATION, *((_NO_PROOF,) if found.p_value is not None and not found.refuted else ())),
+        notes=(SIMULATION, *_caveats(found, guarantee)),
     )
 
 
@@ -76,10 +86,28 @@ def comparable(scores: Floats) -> Floats:
     return places / len(scores)
 
 
+def apart(random: Random, purpose: str) -> Random:
+    """Return chance of its own for a purpose: coins and noise that repeat must not be the same."""
+    if not isinstance(random, InsecureRandom):
+        return random
+    return InsecureRandom(int.from_bytes(sha256(f"{random.seed} {purpose}".encode()).digest()[:12]))
+
+
 def worst(plays: list[Played]) -> Curve | None:
-    """Return the weakest promise of several runs; None if nothing was promised."""
+    """Return what all runs promise, the weakest of them; None if one promised nothing."""
     curves = [played.promised for played in plays if played.promised is not None]
-    return max(curves, key=lambda curve: curve.mu) if len(curves) == len(plays) else None
+    return Curve.weakest(curves) if len(curves) == len(plays) else None
+
+
+def _caveats(found: OneRun, guarantee: Guarantee) -> list[str]:
+    """Say what the verdict does not."""
+    if found.p_value is None or found.claimed_mu is None:
+        return []
+    notes = [] if found.refuted else [_NO_PROOF]
+    told = 0.0 if guarantee.epsilon is None else mu_of(guarantee.epsilon, found.delta)
+    if 0 < told < _LENIENT * found.claimed_mu < math.inf:
+        notes.append(_BY_RENYI)
+    return notes
 
 
 def _verdict(found: OneRun) -> Verdict:

@@ -121,4 +121,6 @@ def _as_captured(truth: Truth, split: str, run: Run) -> Federation:
         return Federation.vertical(parties, scale=scale, simulated=True)
     if len(parties) == 1 and parties[0].ratings.user_count > 1:
         return Federation.on_device(parties[0].ratings, scale=scale, name=parties[0].name)
-    return Federation.on_device(parties, scale=scale)
+    assert run.together is not None
+    told = next(iter(run.together.parties.values())).ratings
+    return Federation.on_device(parties, scale=scale, ratings_each=told)

@@ -1,5 +1,6 @@
 """`Audit`: what somebody found who tried to break a run."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -50,7 +51,7 @@ class Audit:
             "seen_by": self.seen_by,
             "verdict": self.verdict,
             "headline": self.headline,
-            "figures": dict(self.figures),
+            "figures": {name: _written(value) for name, value in self.figures.items()},
             "confidence": self.confidence,
             "notes": list(self.notes),
             "created": self.created,
@@ -64,6 +65,11 @@ class Audit:
     def __str__(self) -> str:
         lines = [f"{name}: {told(value)}" for name, value in self.figures.items()]
         return "\n".join([f"{self.verdict.upper()}. {self.headline}", *lines, *self.notes])
+
+
+def _written(value: Figure) -> Figure:
+    """Return a figure as files have it: what is not finite is none."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def told(value: Figure) -> str:

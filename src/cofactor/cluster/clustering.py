@@ -65,12 +65,12 @@ def find_clusters(
     check_installed()
     check_budget(budget)
     holders = _checked(records, budget)
+    _check_capture(capture, holders)
     created, start = datetime.now(UTC), time.perf_counter()
     common = find_common({each.name: each.ids for each in holders}, how=align, among=among, rule=rule)
     aligned = [_in_order(each, common) for each in holders]
     plan = _plan(aligned, clusters, budget, method or SecureTable(), local or LSHForest(), local_clusters)
     ledgers = _ledgers(aligned, plan, ledger_budget, newer_data=newer_data)
-    _check_capture(capture, holders)
     session, gathering = run(plan, aligned, ledgers, seed, random, failures, capture)
     centres, table = gathering.found()
     found = joined(centres, table, clusters, seed=seed)

@@ -117,7 +117,7 @@ def add_audit(folder: str | Path, name: str, facts: Mapping[str, Any]) -> Path:
             file = place / f"{name}-{number}.json"
             try:
                 with file.open("x") as opened:
-                    opened.write(json.dumps(sealed, indent=2) + "\n")
+                    opened.write(json.dumps(sealed, indent=2, allow_nan=False) + "\n")
             except FileExistsError:
                 continue
             return file
@@ -129,7 +129,12 @@ def add_audit(folder: str | Path, name: str, facts: Mapping[str, Any]) -> Path:
 def read_audits(folder: str | Path) -> dict[str, dict[str, Any]]:
     """Return what audits of a run found, by the file's name; refuse what was changed, or is another run's."""
     about, found = read_facts(folder).get("seal"), {}
-    for path in sorted((Path(folder) / AUDITS).glob("*.json")):
+    numbers: dict[str, int] = {}
+    for path in sorted((Path(folder) / AUDITS).glob("*"), key=_by_number):
+        name, number = _by_number(path)
+        numbers[name] = numbers.get(name, 0) + 1
+        if path.suffix != ".json" or number != numbers[name]:
+            raise RunError(f"{path.parent}: {path.name} is no audit, or one before it is gone.")
         try:
             facts: dict[str, Any] = json.loads(path.read_text())
             whole = seal(facts)["seal"] == facts["seal"]
@@ -139,6 +144,12 @@ def read_audits(folder: str | Path) -> dict[str, dict[str, Any]]:
             raise RunError(f"{path} was changed, or is about another run.")
         found[path.stem] = facts
     return found
+
+
+def _by_number(path: Path) -> tuple[str, int]:
+    """Return the name and the number of an audit's file; 0 if it has none."""
+    name, _, number = path.stem.rpartition("-")
+    return name, int(number) if number.isascii() and number.isdigit() else 0
 
 
 def seal(facts: Mapping[str, Any]) -> dict[str, Any]:

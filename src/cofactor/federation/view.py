@@ -124,7 +124,9 @@ class Capture:
         self._captured: Captured | None = None
 
     def check_roles(self, parties: Iterable[str]) -> None:
-        """Refuse a party that does not take part."""
+        """Refuse a party that does not take part, and a second training."""
+        if self._captured is not None:
+            raise ConfigError("this Capture holds another training already. Make a new one.")
         names = list(parties)
         for role in self.roles:
             if role.startswith(PARTY) and role.removeprefix(PARTY) not in names:

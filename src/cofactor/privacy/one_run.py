@@ -17,7 +17,7 @@ fresh coins and fresh noise, can be taken for one run of all their canaries; or 
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,9 +61,14 @@ class Curve:
         events = list(events)
         parties = sorted({each.by for each in events}) if apart else []
         groups = [[each for each in events if each.by == by] for by in parties] or [events]
-        profiles = [profile(group, _PARTS, unit=unit, adjacency=adjacency) for group in groups]
-        worst = [tuple(map(max, zip(*pairs, strict=True))) for pairs in zip(*profiles, strict=False)]
-        return cls(tuple((float(epsilon), float(delta)) for epsilon, delta in worst))
+        curves = [cls(tuple(profile(group, _PARTS, unit=unit, adjacency=adjacency))) for group in groups]
+        return cls.weakest(curves)
+
+    @classmethod
+    def weakest(cls, curves: "Sequence[Curve]") -> "Curve":
+        """Return what all of them promise: pair by pair the larger epsilon, and the larger delta."""
+        pairs = zip(*(curve.lines for curve in curves), strict=False)
+        return cls(tuple((max(each[0] for each in one), max(each[1] for each in one)) for one in pairs))
 
     @classmethod
     def gaussian(cls, mu: float) -> "Curve":
@@ -122,7 +127,7 @@ class OneRun:
     p_value: float | None
     """How likely so many right guesses are, at most, if what was promised is kept; None if nothing was."""
     claimed_mu: float | None
-    """The mu of Gaussian differential privacy that covers what was promised."""
+    """The mu of Gaussian differential privacy that covers what was promised, rare events apart."""
     mu_at_least: float
     """Whoever claims less is refuted, with the confidence."""
     epsilon_at_least: float

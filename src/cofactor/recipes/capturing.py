@@ -9,12 +9,13 @@ from cofactor.factors.model import Factors
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Recipe
 from cofactor.federation.view import Capture, Captured, Truth, View
+from cofactor.recipes.hosts import aggregate_of
 
 AnyCapture = str | Sequence[str] | Capture
 """A role, several, or a `Capture` that also says which rounds."""
 
 
-def capture_of(wanted: AnyCapture | None, federation: Federation) -> Capture | None:
+def capture_of(wanted: AnyCapture | None, recipe: Recipe, federation: Federation) -> Capture | None:
     """Return who takes messages down, if somebody is to; refuse where parties have files of their own."""
     if wanted is None:
         return None
@@ -22,6 +23,13 @@ def capture_of(wanted: AnyCapture | None, federation: Federation) -> Capture | N
         raise ConfigError(f'capture must be a role, such as "coordinator", or several, got {wanted!r}.')
     capture = wanted if isinstance(wanted, Capture) else Capture(wanted)
     capture.check_roles(federation.facts.parties)
+    facts = federation.facts
+    if facts.cohort and hasattr(recipe, "aggregate") and aggregate_of(recipe).layers(facts.summed) is None:
+        raise Refused(
+            "here every device's answer is seen by itself, and one participant plays all devices: messages "
+            "would show less than a coordinator sees. Make each device a party, Federation.on_device([Party, "
+            "...]), or add answers up (--sum secure)."
+        )
     owner = next((party.name for party in federation.parties if party.file is not None), None)
     if owner is not None:
         raise Refused(

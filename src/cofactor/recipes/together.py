@@ -98,7 +98,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
     settled = recipe.settled(facts, left_by(training.surveys, budget))
     _check_unit(settled, budget)
     _check_hidden(settled, federation, budget)
-    capture = capture_of(training.capture, federation)
+    capture = capture_of(training.capture, settled, federation)
     surveyed = {survey.session: survey.question.name for survey in training.surveys}
     terms = {**terms_of(settled, budget, federation, training.seed), "surveys": surveyed}
     session = begun(training.folder, terms, settled.messages)

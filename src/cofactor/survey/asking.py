@@ -65,10 +65,11 @@ def ask(
     if failures.devices:
         raise ConfigError("phones that drop out by chance are no failures of a survey: leave them out of it.")
     chosen = _method(question, epsilon, method, sum(len(holder.values) for holder in holders))
+    _check_capture(capture, holders)
     created, start = datetime.now(UTC), time.perf_counter()
     schedule = _schedule(question, chosen)
     ledgers = _ledgers(holders, budget, chosen, schedule, newer_data=newer_data)
-    session = replace(_session(holders), capture=_checked_capture(capture, holders))
+    session = replace(_session(holders), capture=capture)
     doors = _doors(ledgers, schedule, session.name, random)
     halves = {each.name: Answering(each, question, chosen, doors[each.name]) for each in holders}
     adding = Adding(question, chosen, {holder.name: len(holder.values) for holder in holders})
@@ -196,14 +197,13 @@ def _session(holders: Sequence[People]) -> Session:
     return Session(name=name, kinds=(Asking, Answers), transcript=transcript, forgiving=True)
 
 
-def _checked_capture(capture: Capture | None, holders: Sequence[People]) -> Capture | None:
+def _check_capture(capture: Capture | None, holders: Sequence[People]) -> None:
     """Refuse to take down what real people answer."""
     if capture is None:
-        return None
+        return
     capture.check_roles(holder.name for holder in holders)
     if any(holder.ledger_path is not None for holder in holders):
         raise Refused("answers are captured in simulations only: ask made-up people, without files.")
-    return capture
 
 
 def _frame(holders: Sequence[People], method: Method) -> View:

@@ -23,6 +23,7 @@ from cofactor.federation.run import Run
 from cofactor.federation.verify import verify
 from cofactor.federation.view import Capture
 from cofactor.privacy.budget import Budget
+from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.weights import Weights
 from cofactor.randomness import InsecureRandom
@@ -245,11 +246,11 @@ def test_devices_whose_answers_are_seen_one_by_one_are_not_played_by_one() -> No
 
 def test_alarm_is_for_more_than_a_promise_allows(private_shops: Run) -> None:
     whole = replace(private_shops.guarantee, why_not=(), secure_noise=True)
-    strict, loose, nothing = (replace(whole, epsilon=each) for each in (0.5, 3.5, None))
+    strict, loose = (replace(whole, epsilon=each) for each in (0.5, 3.5))
     assert strict.holds
     assert _judged(0.9, 0.3, 100, strict) == "alarm"
     assert _judged(0.98, 0.3, 100, loose) == "succeeded"
-    assert _judged(0.9, 0.3, 100, nothing) == "succeeded"
+    assert _judged(0.9, 0.3, 100, Guarantee.nothing("Nothing was promised.")) == "succeeded"
     assert _judged(0.42, 0.3, 100, strict) == "resisted"
     assert _judged(0.34, 0.3, 10_000, strict) == "resisted"
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cofactor.attacks import membership_rounds
 from cofactor.attacks.membership import membership, split_by_membership
 from cofactor.attacks.membership_errors import errors, usual_errors
 from cofactor.attacks.membership_figures import NO_COINS, told_apart
@@ -82,7 +83,7 @@ def test_members_of_a_private_run_are_not_told_apart() -> None:
     assert found.auc < 0.6
 
 
-def test_rounds_without_noise_tell_more_than_the_model() -> None:
+def test_rounds_without_noise_tell_more_than_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     federation, recipe = parties(ALL.select(users=IN)), SecureALS()
     run = train(recipe, federation, seed=1, capture="coordinator")
     assert run.captured is not None
@@ -96,6 +97,9 @@ def test_rounds_without_noise_tell_more_than_the_model() -> None:
     by_model = told_apart(membership(run.captured.view("public"), candidates), members)
     assert by_rounds.auc > by_model.auc
     assert by_rounds.auc_low > 0.65
+    monkeypatch.setattr(membership_rounds, "_MOST", 10_000)
+    with pytest.raises(DataError, match="Give at most"):
+        membership_in_rounds(run.captured.view("coordinator"), candidates, setting)
     with pytest.raises(DataError, match="saw no answers"):
         membership_in_rounds(run.captured.view("public"), candidates, setting)
 

@@ -56,9 +56,19 @@ def test_rated_items_and_all_items_are_counted_apart() -> None:
     assert found.all_items.right == pytest.approx(5 / 8)
     assert found.rated.trivial == pytest.approx(2 / 3)  # threes are the most common
     assert found.all_items.trivial == pytest.approx(5 / 8)
-    assert (found.rated.random, found.all_items.random) == (pytest.approx(1 / 3), 1 / 4)
+    assert found.rated.random == pytest.approx(1 / 3)
+    assert found.all_items.random == 1 / 4
     assert found.attributes is None
     assert found.questions is None
+
+
+def test_a_rating_of_zero_is_not_the_same_as_none() -> None:
+    zero = Ratings.from_rows(
+        [0, 0], [0, 1], [0.0, 2.0], user_ids=np.arange(1), item_ids=np.arange(3), scale=Scale(0, 2, 1)
+    )
+    found = scored([guess("a", [0, 2, 0])], Truth(ratings={"a": zero}), Knowledge(values=(0, 1, 2)))
+    assert found.rated.right == 1 / 2
+    assert found.all_items.right == pytest.approx(2 / 3)
 
 
 def test_accuracies_are_means_over_users() -> None:

@@ -89,5 +89,5 @@ def test_where_noise_drowns_everything_what_is_common_is_guessed() -> None:
     common = Knowledge(values=(1, 2, 3, 4, 5), common=(0.1, 0.1, 0.1, 0.6, 0.1), groups=PUBLIC.groups)
     given = posterior(upload, 1e6, replace(common, shares=(0.2, 0.5, 0.3, 0.4, 0.6)))
     chances = given.chances(vector)
-    np.testing.assert_allclose(chances.ratings, [common.common] * len(chances.ratings), atol=1e-3)
+    np.testing.assert_allclose(chances.ratings, np.tile([0.1, 0.1, 0.1, 0.6, 0.1], (19, 1)), atol=1e-3)
     np.testing.assert_array_equal(given.answered(vector, chances), [0, 1, 0, 0, 1])

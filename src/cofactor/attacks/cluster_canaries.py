@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.attacks.cluster_canaries_centres import Rehearsal, Rehearsed, centres_evidence, rehearsed
+from cofactor.attacks.cluster_canaries_centres import Shadow, Shadowed, centres_evidence, shadowed
 from cofactor.attacks.cluster_canaries_counts import Known, counts_evidence
 from cofactor.attacks.cluster_canaries_events import charged
 from cofactor.attacks.target import Played
@@ -55,16 +55,16 @@ class ClusterTarget:
     """How many each party finds."""
     canaries: int = 32
     """How many there are. Few are told apart better, and many make up for it: several plays count as one."""
-    rehearsals: int = 40
+    shadows: int = 40
     """How often whoever looks plays the parties beforehand to learn what a canary does to their centres; 0
     leaves centres aside."""
     seed: int = 0
-    """That of places, rehearsals and public chance; noise has none."""
+    """That of places, shadows and public chance; noise has none."""
     seen_by: str = COORDINATOR
 
     def __post_init__(self) -> None:
         whole(canaries=self.canaries, clusters=self.clusters, local_clusters=self.local_clusters)
-        not_negative(rehearsals=self.rehearsals)
+        not_negative(shadows=self.shadows)
         if self.seen_by != COORDINATOR:
             raise ConfigError(
                 f"canaries of a clustering are judged by what the {COORDINATOR} sees; got {self.seen_by!r}."
@@ -115,7 +115,7 @@ class ClusterTarget:
             others=tuple(_cells(*pair) for pair in zip(self._others, centres, strict=True)),
         )
         found = counts_evidence(view, known)
-        return found + centres_evidence(self._rehearsed, centres) if self.rehearsals else found
+        return found + centres_evidence(self._shadowed, centres) if self.shadows else found
 
     def _with_canaries(self, place: int, present: NDArray[np.bool_]) -> Records:
         """Return a party's records with canaries among them; without its file, so that nothing is charged."""
@@ -169,12 +169,12 @@ class ClusterTarget:
         return planned(facts, self.budget, method=self.method, local=self.local)
 
     @cached_property
-    def _rehearsed(self) -> list[Rehearsed]:
-        return [self._rehearsal(place) for place in range(len(self.records))]
+    def _shadowed(self) -> list[Shadowed]:
+        return [self._shadow(place) for place in range(len(self.records))]
 
-    def _rehearsal(self, place: int) -> Rehearsed:
+    def _shadow(self, place: int) -> Shadowed:
         others = self._others[place]
-        party = Rehearsal(
+        party = Shadow(
             local=self.local,
             schedule=self._plan.schedules[self.records[place].name],
             canaries=self._places[place],
@@ -183,7 +183,7 @@ class ClusterTarget:
             users=self._plan.facts.users,
             seed=self.seed,
         )
-        return rehearsed(party, self.rehearsals, InsecureRandom(self.seed), self.seed + place)
+        return shadowed(party, self.shadows, InsecureRandom(self.seed), self.seed + place)
 
 
 def nobody(*, widths: Sequence[int] = (1, 1)) -> tuple[Records, ...]:

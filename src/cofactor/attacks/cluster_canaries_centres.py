@@ -1,4 +1,4 @@
-"""What local centres tell of one user: compared with those of rehearsals in which she was there, or not.
+"""What local centres tell of one user: compared with those of shadows in which she was there, or not.
 
 Centres are made of noisy sums by k-means, and have no law that could be written down. But all that makes them
 is public: whoever looks can play a party over and over, with canaries by coins and noise of the same kind
@@ -22,7 +22,7 @@ _LEAST = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rehearsal:
+class Shadow:
     """A party as whoever looks can play it: its method and what it releases are public."""
 
     local: LocalClustering
@@ -59,14 +59,14 @@ class Rehearsal:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rehearsed:
-    """What rehearsals of all parties showed: how near centres come, with and without a canary.
+class Shadowed:
+    """What a party's shadow showed: how near centres come, with and without a canary.
 
     Canaries differ in how near centres come anyhow, and that is taken off; what presence does beyond that is
     taken to be normal, and alike for all of them.
     """
 
-    party: Rehearsal
+    party: Shadow
     middle: Floats
     spread: Floats
     there: tuple[float, float]
@@ -79,14 +79,14 @@ class Rehearsed:
         return _log_normal(found, *self.there) - _log_normal(found, *self.away)
 
 
-def rehearsed(party: Rehearsal, times: int, random: Random, seed: int) -> Rehearsed:
+def shadowed(party: Shadow, times: int, random: Random, seed: int) -> Shadowed:
     """Play a party so many times, each with coins of its own."""
     whole(times=times)
-    coins = Seeds(seed).generator("coins of rehearsals").random((times, len(party.canaries))) < 0.5
+    coins = Seeds(seed).generator("coins of shadows").random((times, len(party.canaries))) < 0.5
     found = np.stack([party.nearness(party.centres(present, random)) for present in coins])
     middle, spread = found.mean(axis=0), np.maximum(found.std(axis=0), _LEAST)
     scaled = (found - middle) / spread
-    return Rehearsed(
+    return Shadowed(
         party=party,
         middle=middle,
         spread=spread,
@@ -95,7 +95,7 @@ def rehearsed(party: Rehearsal, times: int, random: Random, seed: int) -> Rehear
     )
 
 
-def centres_evidence(parties: Sequence[Rehearsed], centres: Sequence[Floats]) -> Floats:
+def centres_evidence(parties: Sequence[Shadowed], centres: Sequence[Floats]) -> Floats:
     """Return how much all parties' centres speak for the presence of each canary, in log-odds."""
     pairs = zip(parties, centres, strict=True)
     return np.asarray(np.sum([party.evidence(seen) for party, seen in pairs], axis=0))

@@ -95,8 +95,10 @@ class NoiseLeft:
     expected: float
     """What it should be, with so many honest parties."""
 
-    error: float
-    """The deviation by which `left` may be off by chance."""
+    @property
+    def error(self) -> float:
+        """The deviation by which `left` may be off by chance: that of Laplace noise, which is the largest."""
+        return self.expected * math.sqrt(5 / self.numbers)
 
     @property
     def kept(self) -> bool:
@@ -181,7 +183,6 @@ def noise_left(view: View, truth: Truth) -> NoiseLeft:
         promised=layers.colluding,
         numbers=squares.size,
         left=float(squares.mean()) - excess,
-        error=float(squares.std()) / math.sqrt(squares.size),
         expected=len(honest) * layers.remaining(count, 1.0),
     )
 

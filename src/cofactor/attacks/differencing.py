@@ -31,6 +31,8 @@ _EPOCHS = 5
 """How many rounds are used, if more were seen: those of two suffice, if the user has moved in between."""
 _CENTRE = 0.625
 """Where on the scale people's ratings lie on average: at 3.5 from 1 to 5."""
+_CLOSE = 1e-3
+"""Difference up to which two ratings are the same."""
 _TIE = 1.05
 """Weights that fit so nearly equally well cannot be told apart by their fit."""
 _NOISELESS = (
@@ -132,8 +134,8 @@ def scored(guesses: Sequence[Differenced], truth: Truth) -> DifferencingScore:
     return DifferencingScore(
         users=len(pairs),
         ratings=len(true),
-        accuracy=float(np.mean(told == true)),
-        exact_users=float(np.mean([(guess == own).all() for guess, own in pairs])),
+        accuracy=float(np.mean(_same(told, true))),
+        exact_users=float(np.mean([_same(guess, own).all() for guess, own in pairs])),
         trivial=commonest / len(true),
         explained=float(np.mean([guess.exact for guess in guesses])),
         seconds_each=float(np.mean([guess.seconds for guess in guesses])),
@@ -254,7 +256,7 @@ def _attacked(
         rounds=tuple(each.round for each in uploads),
         items=items,
         stretched=found.stretched,
-        ratings=_nearest(told / weight, scale),
+        ratings=nearest_ratings(told / weight, scale),
         weight=weight,
         misfit=found.misfit,
         seconds=time.perf_counter() - begin,
@@ -273,11 +275,16 @@ def _fitting_weight(told: Reals, scale: Scale) -> float:
     return weights[min(near, key=lambda at: abs(float(np.mean(told)) / weights[at] - usual))]
 
 
+def _same(one: Reals, other: Reals) -> NDArray[np.bool_]:
+    """Say which ratings are the same: they are stored with 24 bits."""
+    return np.asarray(np.abs(one - other) < _CLOSE)
+
+
 def _missed(values: Reals, scale: Scale) -> float:
-    return float(np.sqrt(np.mean((values - _nearest(values, scale)) ** 2)))
+    return float(np.sqrt(np.mean((values - nearest_ratings(values, scale)) ** 2)))
 
 
-def _nearest(values: Reals, scale: Scale) -> Reals:
+def nearest_ratings(values: Reals, scale: Scale) -> Reals:
     """Return the nearest ratings on the scale."""
     step = scale.step or 1.0
     return np.asarray(scale.clip(scale.low + step * np.rint((values - scale.low) / step)), np.float64)

@@ -6,6 +6,7 @@ explained by all candidates at once, each there or not, by whoever else was ther
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ _COIN = 4.0
 _OTHERS = 1e-6
 """One over the variance of what may have been added by others: nothing is known of it."""
 _LEAST = 1e-12
+_MOST = 10**8
+"""Numbers that what all candidates add to one answer may have."""
 
 
 def membership_in_rounds(view: View, candidates: Ratings, setting: Setting) -> Floats:
@@ -35,11 +38,13 @@ def membership_in_rounds(view: View, candidates: Ratings, setting: Setting) -> F
     """
     if setting.facts.split == "vertical":
         raise ConfigError("all parties of a vertical federation know the same users: who is in is no secret.")
-    nobody = Replay(setting, [_alone(setting, candidates, None)])
-    own = [Replay(setting, [_alone(setting, candidates, user)]) for user in range(candidates.user_count)]
+    alone = _Alone(setting, candidates)
+    nobody = Replay(setting, [alone.party(None)])
+    own = [Replay(setting, [alone.party(user)]) for user in range(candidates.user_count)]
     explained = _Explained(candidates.user_count)
     for round, question, answers in _rounds(view, setting):
         base = added(nobody.answers(round, question).values()).arrays
+        _check_size(candidates.user_count, base)
         parts = [added(each.answers(round, question).values()).arrays for each in own]
         for name, seen in _totals(answers).items():
             start = np.asarray(base[name], np.float64).ravel()
@@ -48,26 +53,46 @@ def membership_in_rounds(view: View, candidates: Ratings, setting: Setting) -> F
     return explained.scores()
 
 
-def _alone(setting: Setting, candidates: Ratings, user: int | None) -> Party:
-    """Return a party that holds one candidate, or somebody without ratings.
+def _check_size(candidates: int, answer: Mapping[str, NDArray[Any]]) -> None:
+    largest = max(array.size for array in answer.values())
+    if candidates * largest > _MOST:
+        raise DataError(
+            f"what {candidates:,} candidates add to answers of {largest:,} numbers does not fit into memory. "
+            f"Give at most {_MOST // largest:,} candidates."
+        )
 
-    Where one participant plays all devices, the others are there and have no ratings: sums need so many.
-    """
-    facts = setting.facts
-    at = {str(item): row for row, item in enumerate(facts.catalogue.tolist())}
-    grouped = candidates.by_user
-    own = slice(0, 0) if user is None else slice(grouped.ptr[user], grouped.ptr[user + 1])
-    place = np.array([at.get(str(candidates.item_ids[item]), -1) for item in grouped.index[own]], np.int64)
-    known = place >= 0
-    ratings = Ratings.from_rows(
-        np.zeros(int(known.sum()), np.int64),
-        place[known],
-        None if facts.implicit else grouped.values[own][known],
-        user_ids=np.arange(facts.user_count if facts.cohort else 1),
-        item_ids=facts.catalogue,
-        scale=None if facts.implicit else facts.scale,
-    )
-    return Party(name=facts.parties[0], ratings=ratings)
+
+class _Alone:
+    """Parties that hold one candidate each, with what is public of items, and all of the weight."""
+
+    def __init__(self, setting: Setting, candidates: Ratings) -> None:
+        self._facts, self._candidates = setting.facts, candidates
+        at = {str(item): row for row, item in enumerate(self._facts.catalogue.tolist())}
+        self._rows = np.array([at.get(str(item), -1) for item in candidates.item_ids.tolist()], np.int64)
+        public = self._facts.public_items
+        self._features = (
+            None if public is None else public.matching_rows(self._facts.catalogue, owner="the attacker")
+        )
+
+    def party(self, user: int | None) -> Party:
+        """Return a party with one candidate, or with somebody who has no ratings.
+
+        Where one participant plays all devices, the others are there and have no ratings: sums need so many.
+        """
+        facts, grouped = self._facts, self._candidates.by_user
+        own = slice(0, 0) if user is None else slice(grouped.ptr[user], grouped.ptr[user + 1])
+        items = self._rows[grouped.index[own]]
+        known, users = items >= 0, facts.user_count if facts.cohort else 1
+        ratings = Ratings.from_rows(
+            np.zeros(int(known.sum()), np.int64),
+            items[known],
+            None if facts.implicit else grouped.values[own][known],
+            user_ids=np.arange(users),
+            item_ids=facts.catalogue,
+            scale=None if facts.implicit else facts.scale,
+        )
+        weights = None if facts.weights is None else np.ones(users)
+        return Party(name=facts.parties[0], ratings=ratings, features=self._features, weights=weights)
 
 
 def _rounds(view: View, setting: Setting) -> Iterator[tuple[int, Message, list[Seen]]]:

@@ -8,7 +8,7 @@ item j must come out in all factors, (31) and (33). Ratings and attributes then 
 Misprints, and what is here instead:
 
 - (26) and (27) multiply one number of p by q', where the whole vector is meant.
-- (29), (30) and (34) add up u_d, and (49) also q_k, where their n-th number is meant.
+- (29), (30) and (34) add up u_d, and (49) also q_k, where their n-th numbers are meant. (33) forgets a t.
 - (34) and (47) name p_j where q_j is meant: g' = 2 gamma lambda2 (q_j^t)' - (q_j^t - q_j^(t-1))', as in (28).
 - (35) leaves p_n^t out of the first product of its numerator: f_n^(t-1) p_n^t (p^t q^t') is meant.
 - (42) smooths c from 0, though c is alpha where nothing was rated. `floor` is the lowest c: 0 as printed, or
@@ -16,8 +16,8 @@ Misprints, and what is here instead:
 
 Two things differ from the paper because the recipe does: a step takes the vectors of the round that it is in,
 q^t, and its size is relative to the trace of the curvature; where unrated items count, both depend on which
-are rated. (31) stays as it is if p changes its sign, and so do (20), if ratings and attributes do, and, where
-j is unrated, (33): everything is told up to one common sign, of which the paper says nothing.
+are rated. (20) stays as it is if ratings and attributes change their signs, and (31) if p does: all is told up
+to one common sign, of which the paper says nothing. Where unrated items count, weights tell it.
 """
 
 from dataclasses import dataclass

@@ -75,7 +75,7 @@ class Solver:
     """How often equations may be evaluated from one start; by hybr, which needs as many as there are unknowns
     before its first step, 5 times for each unknown more."""
     seconds: float = 10.0
-    """How long a method may take from one start."""
+    """How much processor time a method may take from one start."""
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -190,11 +190,11 @@ class _Watched:
 
     def __init__(self, equations: Callable[[Reals], Reals], start: Reals, solver: Solver) -> None:
         self._equations, self._left = equations, solver.evaluations + _EACH.get(solver.method, 0) * len(start)
-        self._until = time.perf_counter() + solver.seconds
+        self._until = time.process_time() + solver.seconds
         self._least, self.best = np.inf, start
 
     def __call__(self, guess: Reals) -> Reals:
-        if self._left < 1 or time.perf_counter() > self._until:
+        if self._left < 1 or time.process_time() > self._until:
             raise _Stopped
         self._left -= 1
         failed = self._equations(guess)

@@ -71,15 +71,14 @@ def test_it_needs_rounds_that_follow_each_other_of_the_published_uploads() -> No
 
 @pytest.mark.slow
 def test_ratings_of_movielens_come_out_of_a_hundred_epochs_of_fresh_noise(real_data: Find) -> None:
-    federation = single_users(read_ratings(real_data("ml-100k.inter")), 40)
+    federation = single_users(read_ratings(real_data("ml-100k.inter")), 20)
     rounds = Capture("coordinator", rounds=range(10, 102))
     kept = captured(train(PublishedUploads(noise="fresh"), federation, seed=1, capture=rounds))
     own = {
         party.name: float(party.weights[0]) for party in federation.parties[:-1] if party.weights is not None
     }
-    view, weights = kept.view("coordinator"), item_weights(federation)
-    everybody = scored(averaged(view, item_weights=weights, user_weights=own), kept.truth)
-    assert everybody.accuracy > everybody.trivial + 0.3
-    open_minded = [name for name, weight in own.items() if weight > 0.6]
-    known = averaged(view, senders=open_minded, item_weights=weights, user_weights=own)
-    assert scored(known, kept.truth).accuracy > 0.9
+    guesses = averaged(kept.view("coordinator"), item_weights=item_weights(federation), user_weights=own)
+    everybody = scored(guesses, kept.truth)
+    assert everybody.accuracy > everybody.trivial + 0.25
+    open_minded = [each for each in guesses if own[each.sender] > 0.6]
+    assert scored(open_minded, kept.truth).accuracy > 0.9

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from cofactor.attacks.auditing import audited
 from cofactor.attacks.canary_audits import setting_of, target_of
 from cofactor.attacks.collusion import NoiseLeft, colluded, noise_left
@@ -31,7 +33,7 @@ from cofactor.federation.run import Run
 from cofactor.federation.view import PUBLIC, Captured, View
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Listener, nobody
-from cofactor.randomness import Random, SecureRandom
+from cofactor.randomness import Random, SecureRandom, Seeds
 from cofactor.survey.result import Survey
 
 _SECURE = SecureRandom()
@@ -41,6 +43,8 @@ _NOTHING_CAPTURED = (
 )
 _CLEARLY = 0.05
 """What sums tell about everybody, such as which items are liked, makes guesses better by less than this."""
+_CANDIDATES = 200
+"""Candidates whose part in every round is played again, at most: some of all, by lot."""
 _FROM_MODEL = "Scores are made from the published model alone; messages were not captured, or tell no more."
 
 
@@ -176,6 +180,10 @@ def _membership(wish: _Wish) -> Audit:
             "data=ratings), or cofactor audit RUN everybody.csv --attack membership."
         )
     members, inside = split_by_membership(wish.run, candidates), wish.sees_rounds
+    if inside and candidates.user_count > _CANDIDATES:
+        some = Seeds(0).generator("candidates").permutation(candidates.user_count)[:_CANDIDATES]
+        candidates = candidates.select(users=np.sort(some))
+        members = split_by_membership(wish.run, candidates)
     scores = (
         membership_in_rounds(wish.view, candidates, setting_of(wish.run))
         if inside

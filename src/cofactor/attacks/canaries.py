@@ -4,11 +4,9 @@ The training is the real one, with its noise and doors, and with ledgers in memo
 `View` of the role, and from what is public: the recipe's code, its settings, and the canaries' two states.
 """
 
-import tempfile
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,20 +14,18 @@ from numpy.typing import NDArray
 
 from cofactor.attacks.canary_planting import Planted, planted
 from cofactor.attacks.canary_scores import Scoring
+from cofactor.attacks.charged import charged
 from cofactor.attacks.replay import Setting
 from cofactor.attacks.target import Played
 from cofactor.config import whole
 from cofactor.errors import ConfigError, PrivacyWarning
 from cofactor.factors.bayes import Bayes
-from cofactor.federation.books import all_released
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.federation import Federation
 from cofactor.federation.halves import shared_units
 from cofactor.federation.run import Run
 from cofactor.federation.view import PARTY
 from cofactor.privacy.budget import Budget
-from cofactor.privacy.events import Event
-from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.one_run import Curve
 from cofactor.privacy.personal import PersonalBudget
 from cofactor.randomness import Random
@@ -153,15 +149,4 @@ def _promised(run: Run, budget: Budget) -> Curve:
     """Return what the ledgers of a training were charged for, as a promise to one unit."""
     assert run.together is not None
     apart = not shared_units(run.together.split, budget.unit)
-    return Curve.of(_charged(run), unit=budget.unit, adjacency=budget.adjacency, apart=apart)
-
-
-def _charged(run: Run) -> list[Event]:
-    assert run.together is not None
-    with tempfile.TemporaryDirectory() as folder:
-        ledgers = {}
-        for number, (name, content) in enumerate(run.together.ledgers.items()):
-            path = Path(folder) / f"{number}.ledger"
-            path.write_bytes(content)
-            ledgers[name] = Ledger.open(path)
-        return all_released(ledgers, run.together.session)
+    return Curve.of(charged(run.together), unit=budget.unit, adjacency=budget.adjacency, apart=apart)

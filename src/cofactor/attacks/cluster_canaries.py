@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cofactor.attacks.charged import charged
 from cofactor.attacks.cluster_canaries_centres import Shadow, Shadowed, centres_evidence, shadowed
 from cofactor.attacks.cluster_canaries_counts import Known, counts_evidence
-from cofactor.attacks.cluster_canaries_events import charged
 from cofactor.attacks.target import Played
 from cofactor.cluster.clustering import find_clusters
 from cofactor.cluster.halves import LocalCentres

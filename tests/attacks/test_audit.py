@@ -91,6 +91,12 @@ def test_plain_gradients_are_read(open_phones: Run) -> None:
     assert "SIMULATION" in str(found)
 
 
+def test_first_round_is_read_as_well() -> None:
+    """Vectors are tiny then, and hardly explain any rating."""
+    run = train(MultiViewMF(rounds=1, aggregate=PlainSum()), phones(8), capture="coordinator")
+    assert number(audit(run, "reconstruction"), "rated items right") > 0.99
+
+
 def test_sums_are_not(open_phones: Run) -> None:
     hidden = train(MultiViewMF(rounds=3, aggregate=IdealSum()), phones(), capture="coordinator")
     found = audit(hidden, "reconstruction")

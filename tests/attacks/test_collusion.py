@@ -84,7 +84,7 @@ def biases(aggregate: Any) -> SharedBiases:
 # Noise that parties share.
 
 
-@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.34])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.17])
 def test_colluding_parties_take_their_own_noise_off_and_the_promised_one_is_left(dropout: float) -> None:
     federation = Federation.horizontal(dealt(sparse(), 6))
     kept = captured(biases(SecureSum(dropout=dropout, colluding=0.34)), federation, budget=USER)

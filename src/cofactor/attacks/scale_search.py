@@ -51,7 +51,7 @@ def _grid(posterior: Posterior, direction: Reals) -> Reals:
     told = np.quantile(np.abs(rows.vectors @ direction), 0.9)
     longest = 2 * highest / max(float(told), 1e-9)
     shortest = min(float(seen) / (2 * highest), longest / 10)
-    shortest = max(shortest, longest * 1e-4)
+    longest = min(longest, shortest * 1e4)
     apart = _FINE * posterior.knowledge.step / highest
     count = int(np.ceil(np.log(longest / shortest) / apart)) + 1
     lengths = np.geomspace(shortest, longest, count)

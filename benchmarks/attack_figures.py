@@ -6,6 +6,7 @@ Reconstruction is `cofactor reproduce privmvmf table3`; canaries are `benchmarks
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from cofactor.privacy.two_rounds import TwoRounds
 from cofactor.randomness import SecureRandom
 
 ONE = cf.Budget(epsilon=1.0, delta=1e-6, unit="user")
+EIGHT = replace(ONE, epsilon=8.0)
 EPOCHS = (1, 4, 12, 26, 62, 101)
 SEED = 1
 
@@ -110,15 +112,21 @@ def decoys(ratings: cf.Ratings) -> None:
 
 
 def poison(ratings: cf.Ratings) -> None:
-    print("\nOne user who praises an item that 25 others rated: change of its predicted rating")
+    print("\nOne of five parties praises an item that 27 users rated, epsilon 8: its predicted rating")
     counts = np.bincount(ratings.items, minlength=ratings.item_count)
-    item = ratings.item_ids[np.argmin(np.abs(counts - 25))]
+    item = ratings.item_ids[np.argmin(np.abs(counts - 27))]
     federation = dealt(ratings, 5)
-    for recipe in (cf.SharedBiases(home=cf.UsersOnly()), cf.SecureALS(home=cf.UsersOnly())):
-        for boost in (1.0, float("inf")):
-            found = poisoned(recipe, federation, item=item, by=Poisoner(party="p0", boost=boost), budget=ONE)
-            who = "an honest answer" if boost == 1 else "an answer as large as a sum can hold"
-            print(f"  {type(recipe).__name__}, {who}: {found.change:+.3f}")
+    for recipe in (cf.SecureALS(home=cf.UsersOnly()), cf.HorizontalMF(local_steps=1, home=cf.UsersOnly())):
+        for name, by in {
+            "one user": Poisoner(party="p0"),
+            "ten users": Poisoner(party="p0", users=10),
+            "a party that lies": Poisoner(party="p0", boost=float("inf")),
+        }.items():
+            recipe = replace(recipe, aggregate=cf.SecureSum())
+            found = poisoned(recipe, federation, item=item, by=by, budget=EIGHT)
+            most = found.most_of_bound or 0.0
+            told = f"{found.rating_before:.2f} to {found.rating_after:.2f}, sums {most:.2f} of the bound"
+            print(f"  {type(recipe).__name__}, {name}: {told}")
 
 
 if __name__ == "__main__":

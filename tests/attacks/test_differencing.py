@@ -11,12 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from cofactor.attacks import differencing
 from cofactor.attacks.differencing import DifferencingScore, differenced, scored
 from cofactor.attacks.differencing_repeats import repeating
 from cofactor.attacks.differencing_solve import EXACT, solved
 from cofactor.attacks.differencing_uploads import PublishedUploads
 from cofactor.data.files import read_ratings
-from cofactor.data.ratings import Ratings
+from cofactor.data.ratings import Ratings, Scale
 from cofactor.data.synthetic import Shape, make
 from cofactor.errors import ConfigError
 from cofactor.federation.door import SUM
@@ -216,6 +217,15 @@ def test_it_says_where_it_does_not_apply() -> None:
         differenced(view, rounds=[3])
     with pytest.raises(ConfigError, match="no guesses"):
         scored((), Truth())
+
+
+def test_of_weights_that_fit_alike_the_one_with_usual_ratings_is_taken() -> None:
+    scale = Scale(1, 5, 1)
+    # 2, 4, 4 and 4 of weight 0.2, or 1, 2, 2 and 2 of weight 0.4.
+    assert differencing._fitting_weight(np.array([0.4, 0.8, 0.8, 0.8]), scale) == pytest.approx(0.2)
+    # With a 3 among them there is no doubt.
+    assert differencing._fitting_weight(np.array([0.4, 0.8, 1.2, 0.8]), scale) == pytest.approx(0.4)
+    assert differencing._fitting_weight(np.zeros(3), scale) == 1.0
 
 
 # The solver.

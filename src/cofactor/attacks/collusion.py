@@ -94,11 +94,14 @@ class NoiseLeft:
     """Their variance, relative to what was promised."""
     expected: float
     """What it should be, with so many honest parties."""
+    reckoned_off: float = 0.0
+    """Variance of the colluders' own layers that the sum is without, and their answers are not: they know
+    these numbers, and here only their variance is taken off."""
 
     @property
     def error(self) -> float:
         """The deviation by which `left` may be off by chance: that of Laplace noise, which is the largest."""
-        return self.expected * math.sqrt(5 / self.numbers)
+        return (self.expected + self.reckoned_off) * math.sqrt(5 / self.numbers)
 
     @property
     def kept(self) -> bool:
@@ -184,6 +187,7 @@ def noise_left(view: View, truth: Truth) -> NoiseLeft:
         numbers=squares.size,
         left=float(squares.mean()) - excess,
         expected=len(honest) * layers.remaining(count, 1.0),
+        reckoned_off=excess,
     )
 
 

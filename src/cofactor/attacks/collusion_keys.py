@@ -93,7 +93,7 @@ def _decrypted(keys: Mapping[str, Key], upload: Upload, form: Form) -> Integers:
 def _cipher(key: Key) -> Cipher:
     """Return the public half of a key, which whoever holds it has as well."""
     opener: Any = key.opener
-    found: Cipher = opener._cipher
+    found: Cipher = opener.cipher
     return found
 
 

@@ -86,11 +86,11 @@ class HolderOfKey:
     """A decrypter that holds a key, or a part of one."""
 
     def __init__(self, cipher: Cipher, holder: Holder) -> None:
-        self._cipher, self._holder = cipher, holder
+        self.cipher, self._holder = cipher, holder
 
     def total(self, boxes: Iterable[tuple[bytes, bytes]], length: int, bits: int) -> bytes:
         """Add up under encryption."""
-        return self._cipher.added((box for box, _ in boxes), length, bits)
+        return self.cipher.added((box for box, _ in boxes), length, bits)
 
     def part(self, total: bytes, length: int, bits: int, pieces: range) -> bytes:
         """Return its part in opening some ciphertexts."""

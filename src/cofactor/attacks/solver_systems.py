@@ -16,8 +16,8 @@ Misprints, and what is here instead:
 
 Two things differ from the paper because the recipe does: a step takes the vectors of the round that it is in,
 q^t, and its size is relative to the trace of the curvature; where unrated items count, both depend on which
-are rated. (20) stays as it is if ratings and attributes change their signs, and (31) if p does: all is told up
-to one common sign, of which the paper says nothing. Where unrated items count, weights tell it.
+are rated. (20) stays as it is if ratings and attributes change their signs, and (31) if p does: all is told
+up to one common sign, of which the paper says nothing. Where unrated items count, weights tell it.
 """
 
 from dataclasses import dataclass

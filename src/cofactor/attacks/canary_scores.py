@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from cofactor.attacks.canary_evidence import Apart, Law, Overlapping, Reals, Rows
 from cofactor.attacks.canary_planting import Planted
 from cofactor.attacks.canary_reports import report_odds
-from cofactor.attacks.replay import Replay, Setting, added, questions, rehearsed
+from cofactor.attacks.replay import Replay, Setting, added, rehearsed, rounds_of
 from cofactor.errors import ConfigError
 from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.messages import Message
 from cofactor.federation.party import Party
-from cofactor.federation.view import Seen, View
+from cofactor.federation.view import View
 from cofactor.privacy.mechanisms import DiscreteLaplace, Laplace, SampledGaussian
 from cofactor.recipes.local_reports import LocalReports
 from cofactor.recipes.projected import ProjectedMF
@@ -60,7 +60,7 @@ class Scoring:
         """Score from answers, or their sums, of which each row depends on one canary at most."""
         replays = [Replay(self.setting, parties) for parties in self._halves]
         total = np.zeros(self.planted.canaries)
-        for round, question, answers in self._rounds(view):
+        for round, question, answers in rounds_of(view, self.setting):
             expected = [each.answers(round, question) for each in replays]
             for seen in answers:
                 one, other = (_by(seen.sender, each) for each in expected)
@@ -74,7 +74,7 @@ class Scoring:
         full, empty = (
             [Replay(self.setting, each) for each in self._singles(state)] for state in (True, False)
         )
-        for round, question, answers in self._rounds(view):
+        for round, question, answers in rounds_of(view, self.setting):
             nothing = without.answers(round, question)
             for seen in answers:
                 base = _by(seen.sender, nothing)
@@ -152,16 +152,6 @@ class Scoring:
             yield own.canary[here], own.item[here]
         canary, first = np.unique(own.canary[here], return_index=True)
         yield canary, own.user[here][first]
-
-    def _rounds(self, view: View) -> Iterator[tuple[int, Message, list[Seen]]]:
-        """Yield rounds with their questions and answers; where a sum was opened, that is the answer."""
-        asked, parties = questions(view, self.setting), self.setting.facts.parties
-        for round, question in sorted(asked.items()):
-            found = [each for each in view.seen if each.round == round and self.setting.message(each)]
-            sums = [each for each in found if each.sender == SUM]
-            answers = sums or [each for each in found if each.sender in parties]
-            if answers:
-                yield round, question, answers
 
     @cached_property
     def _halves(self) -> tuple[tuple[Party, ...], tuple[Party, ...]]:

@@ -5,17 +5,15 @@ that were asked, can work out what she adds, for a participant's code is public.
 explained by all candidates at once, each there or not, by whoever else was there, and by noise.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.attacks.replay import Replay, Setting, added, questions
+from cofactor.attacks.replay import Replay, Setting, added, rounds_of
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, DataError
-from cofactor.federation.door import SUM
-from cofactor.federation.messages import Message
 from cofactor.federation.party import Party
 from cofactor.federation.view import Seen, View
 
@@ -38,11 +36,17 @@ def membership_in_rounds(view: View, candidates: Ratings, setting: Setting) -> F
     """
     if setting.facts.split == "vertical":
         raise ConfigError("all parties of a vertical federation know the same users: who is in is no secret.")
+    rounds = list(rounds_of(view, setting))
+    if not rounds:
+        raise DataError(
+            f"{' and '.join(view.roles)} saw no answers. Use the view of the coordinator; or membership, "
+            "which needs the published model only."
+        )
     alone = _Alone(setting, candidates)
     nobody = Replay(setting, [alone.party(None)])
     own = [Replay(setting, [alone.party(user)]) for user in range(candidates.user_count)]
     explained = _Explained(candidates.user_count)
-    for round, question, answers in _rounds(view, setting):
+    for round, question, answers in rounds:
         base = added(nobody.answers(round, question).values()).arrays
         _check_size(candidates.user_count, base)
         parts = [added(each.answers(round, question).values()).arrays for each in own]
@@ -93,23 +97,6 @@ class _Alone:
         )
         weights = None if facts.weights is None else np.ones(users)
         return Party(name=facts.parties[0], ratings=ratings, features=self._features, weights=weights)
-
-
-def _rounds(view: View, setting: Setting) -> Iterator[tuple[int, Message, list[Seen]]]:
-    """Yield rounds with their questions and answers; where a sum was opened, that is the answer."""
-    asked, some = questions(view, setting), False
-    for round, question in sorted(asked.items()):
-        found = [each for each in view.seen if each.round == round and setting.message(each) is not None]
-        sums = [each for each in found if each.sender == SUM]
-        answers = sums or [each for each in found if each.sender in setting.facts.parties]
-        if answers:
-            some = True
-            yield round, question, answers
-    if not some:
-        raise DataError(
-            f"{' and '.join(view.roles)} saw no answers. Use the view of the coordinator; or membership, "
-            "which needs the published model only."
-        )
 
 
 def _totals(answers: list[Seen]) -> Mapping[str, Floats]:

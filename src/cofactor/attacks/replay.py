@@ -5,7 +5,7 @@ the answers: the participants' half of a recipe is public. Bounds are the run's 
 out is what the run would have released, but for its noise and for what chance decided in secret.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -141,6 +141,16 @@ def questions(view: View, setting: Setting) -> dict[int, Message]:
         if seen.sender == COORDINATOR and seen.receiver in setting.facts.parties and message is not None:
             asked.setdefault(seen.round, message)
     return asked
+
+
+def rounds_of(view: View, setting: Setting) -> Iterator[tuple[int, Message, list[Seen]]]:
+    """Yield rounds with their questions and answers; where a sum was opened, that is the answer."""
+    for round, question in sorted(questions(view, setting).items()):
+        found = [each for each in view.seen if each.round == round and setting.message(each) is not None]
+        sums = [each for each in found if each.sender == SUM]
+        answers = sums or [each for each in found if each.sender in setting.facts.parties]
+        if answers:
+            yield round, question, answers
 
 
 class Replay:

@@ -5,8 +5,11 @@
 Every row is audited so many times with a bug of `planted_bugs` and as often without, with 1,000 canaries at
 most, each time with other canaries present and other noise, by whoever sees what the coordinator sees; the
 confidence is 0.95. That ledgers are charged for the same events either way is checked. Words choose rows by
-what their names hold. Rows below the line are out of reach: they are measured, and no bar is set for them.
-All rows go into audit_power.json.
+what their names hold. Rows out of reach come last: they are measured, and no bar is set for them.
+
+Honest code raises an alarm with a chance of at most 1 in 20. Trainings stay far below that; surveys, whose
+answers say exactly as much as epsilon allows, do not, so that two or three of 20 are no rarity for them:
+`falsely_alarmed` counts them over as many surveys as it takes. All rows go into audit_power.json.
 """
 
 import sys
@@ -145,6 +148,12 @@ def measured(
         )
         print(told(rows[-1]), flush=True)
     return rows
+
+
+def falsely_alarmed(name: str, epsilon: float, times: int, seed: int) -> int:
+    """Return how many of so many audits raise an alarm without a bug."""
+    case = next(each for each in cases() if each.name == name)
+    return audits(case, epsilon, honest, times, seed).alarms
 
 
 def audits(case: Case, epsilon: float, bug: Bug, repeats: int, seed: int) -> Audits:

@@ -5,9 +5,10 @@
 Delta is 1e-6, confidence 0.95, and the coordinator looks. Words choose rows by what their names hold.
 "proved" is a lower bound without any assumption about the noise; mu is that of Gaussian differential privacy,
 which is the fairer measure where noise is normal or nearly so. A p-value says how likely so many right
-guesses are at most, if the promise is kept: below 0.05 it is an alarm, and none of the rows may be one. Noise
-repeats with the seed, and so does the table. CPU seconds are those of all runs of a row. All rows go into
-audit_table.json.
+guesses are at most, if the promise is kept: up to 0.05 it is an alarm. None of the rows should be one, but
+chance may make one of a survey, whose answers say exactly as much as epsilon allows: for 1 seed in 20 at
+most, each. Noise repeats with the seed, and so does the table. CPU seconds are those of all runs of a row.
+All rows go into audit_table.json.
 """
 
 import json

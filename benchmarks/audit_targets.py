@@ -183,7 +183,7 @@ RECIPES: Mapping[str, RecipeCase] = {
         unit="rating",
     ),
 }
-"""All recipes that promise something, each at its own size of step and with few rounds."""
+"""All recipes that promise something, with few rounds."""
 
 SURVEYS: Mapping[str, Callable[[float], Method]] = {
     "SquareWave": lambda epsilon: SquareWave(epsilon=epsilon),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.audit_power import BUGS, REPEATS, measured
+from benchmarks.audit_power import BUGS, REPEATS, falsely_alarmed, measured
 from benchmarks.audit_targets import RECIPES, SURVEYS, RecipeCase, horizontal
 from benchmarks.planted_bugs import LITTLE, Bug, Faulty, forgotten_clip, honest, little_noise, unsampled_batch
 from cofactor.attacks.auditing import audited
@@ -78,7 +78,7 @@ def test_a_planted_bug_is_found_every_time_and_honest_code_raises_no_alarm(name:
         ("OnDeviceMF", 8.0, ("noise x 0.3", "forgotten clip")),
         ("SecureALS", 8.0, ("noise x 0.3", "forgotten clip")),
         ("PersonalBiases", 1.0, ("noise x 0.3",)),
-        ("survey: SquareWave", 1.0, ("noise x 0.3",)),
+        ("LocalReports", 1.0, ("noise x 0.3",)),
         ("HorizontalMF, sampled", 8.0, ("unsampled batch",)),
     ],
 )
@@ -89,6 +89,13 @@ def test_of_twenty_audits_with_a_bug_at_least_eighteen_find_it(
         assert row.canaries <= 1000
         assert row.power >= 0.9
         assert row.false_alarms <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["survey: SquareWave", "survey: GRR"])
+def test_alarms_are_false_in_one_of_twenty_audits_at_most(name: str) -> None:
+    # If it is 1 in 20, more than 86 of 1,000 have a chance below 1e-6. Answers say all that epsilon allows.
+    assert 0 < falsely_alarmed(name, 1.0, 1000, seed=1) <= 86
 
 
 DRAWN: dict[str, Callable[[InsecureRandom], Any]] = {

@@ -14,7 +14,7 @@ from cofactor.papers import privmvmf_attack_material as material
 from cofactor.papers import privmvmf_attack_noise as noise
 from cofactor.papers import privmvmf_attack_tables as tables
 from cofactor.papers.cells import Effort
-from cofactor.papers.privmvmf_attack_defences import BUDGET, PLAIN, SECURE, TOLD
+from cofactor.papers.privmvmf_attack_defences import BETTER, BUDGET, PLAIN, SECURE, TOLD
 from cofactor.papers.privmvmf_attack_findings import findings3, findings6
 from cofactor.papers.privmvmf_attack_material import OTHERS, attacked, recipe_of
 from cofactor.papers.privmvmf_attack_noise import RULE, RULE_SIGNED, column_of, panel_of
@@ -226,11 +226,12 @@ def test_defences_leave_no_more_than_guesses_do(sides: Sided, monkeypatch: pytes
     monkeypatch.setattr(behind, "QUICK_USERS", 6)
     monkeypatch.setattr(behind, "DEFENCES", kept)
     monkeypatch.setattr(behind, "ATTACKED", (SEMI_OBS, SGD_INCL))
-    monkeypatch.setattr(behind, "_SOLVED", 2)
     rows = behind.defences(sides, QUICK, nobody)
     right = {(row.panel, row.line): row.ours or 0.0 for row in rows if row.column == TOLD}
+    better = {(row.panel, row.line): row.ours for row in rows if row.column == BETTER}
     for scenario in (SEMI_OBS, SGD_INCL):
         panel = f"ratings: {scenario}, 6 users"
+        assert (better[panel, PLAIN], better[panel, SECURE], better[panel, BUDGET]) == (3, 0, 0)
         assert right[panel, PLAIN] == 1.0
         # 6 users of 20 ratings each: 0.2 is more than four standard errors.
         assert right[panel, SECURE] < right[panel, USUAL] + 0.2
@@ -330,13 +331,14 @@ def test_claims_about_noise_are_held_against_random_and_against_zeros() -> None:
 
 def test_a_defence_that_leaks_is_called_better() -> None:
     panel = f"ml-1m: {SEMI_OBS}"
-    numbers = {USUAL: {TOLD: 0.3}, ZEROS: {RATING: 0.9}, SECURE: {TOLD: 0.29, RATING: 0.9}}
-    leaks = numbers | {BUDGET: {TOLD: 0.5, RATING: 0.5}}
-    [tight, _] = claims.findings_defences(rows_of(panel, numbers))
-    assert "Better: nothing. Not better: secure sum (0.290, 0.900)." in tight
+    numbers = {USUAL: {TOLD: 0.3}, ZEROS: {RATING: 0.9}, SECURE: {TOLD: 0.31, RATING: 0.9, BETTER: 0.0}}
+    leaks = numbers | {BUDGET: {TOLD: 0.5, RATING: 0.5, BETTER: 1.0}}
+    [tight, none] = claims.findings_defences(rows_of(panel, numbers))
+    assert "Clearly better: nothing. Not: secure sum (0.310, 0.900)." in tight
+    assert "0 of 1 attacks" in none
     [loose, most] = claims.findings_defences(rows_of(panel, leaks))
-    assert f"Better: {BUDGET} (0.500, 0.500)." in loose
-    assert "+0.200" in most
+    assert f"Clearly better: {BUDGET} (0.500, 0.500)." in loose
+    assert "1 of 2 attacks" in most
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -158,6 +158,12 @@ numbers = st.floats(-1e6, 1e6)
 
 
 @settings(max_examples=40)
+@example(
+    [(0.25, 455303.0, 2.0), (893443.0, 0.0, 0.0), (655566.0, 0.0, 0.0), *[(0.0, 0.0, 0.0)] * (ITEMS - 3)],
+    0.0,
+    0.5,
+    1.0,
+)
 @given(
     st.lists(st.tuples(numbers, numbers, numbers), min_size=ITEMS, max_size=ITEMS),
     st.sampled_from([0.0, 1e-9, 1.0, 1e6]),

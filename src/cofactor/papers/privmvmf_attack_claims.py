@@ -1,9 +1,9 @@
 """What PrivMVMF claims of the server's attack under noise, and we of defences, held against measurements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cofactor.papers.dpmf_rp_findings import Panel, panels
-from cofactor.papers.privmvmf_attack_defences import BY_SOLVER, DEFENCES, PLAIN, TOLD
+from cofactor.papers.privmvmf_attack_defences import BETTER, BY_SOLVER, DEFENCES, PLAIN, TOLD
 from cofactor.papers.privmvmf_attack_findings import other_data, scenario_of
 from cofactor.papers.privmvmf_attack_noise import RULE, RULE_SIGNED, column_of, panel_of
 from cofactor.papers.privmvmf_attack_ways import ONE_ROUND, RANDOM, RATED, USUAL, ZEROS, observed
@@ -16,8 +16,6 @@ _NEAR = 0.1
 """How near to it counts as approaching it."""
 _SMALL = 0.5
 """The noise up to which the paper calls the attack effective."""
-_CLEARLY = 0.01
-"""By how much an accuracy must exceed a guess to be called better."""
 
 
 def findings1(rows: Sequence[Row]) -> list[str]:
@@ -131,20 +129,19 @@ def _resilient(rows: Sequence[Row]) -> list[str]:
 
 
 def findings_defences(rows: Sequence[Row]) -> list[str]:
-    """Say whether anything behind a defence is better than guesses that need no attack."""
-    return [*(sentence for panel in panels(rows) for sentence in _beside_guesses(panel)), *_most_gained(rows)]
+    """Say whether anything behind a defence is clearly better than guesses that need no attack."""
+    return [*(sentence for panel in panels(rows) for sentence in _beside_guesses(panel)), *_resisted(rows)]
 
 
 def _beside_guesses(panel: Panel) -> list[str]:
     told, zeros = panel.value(USUAL, TOLD), panel.value(ZEROS, RATING)
     if told is None or zeros is None:
         return []
-    groups: dict[str, list[str]] = {"Better": [], "Not better": []}
-    for line in (own for name in DEFENCES for own in (name, f"{name}{BY_SOLVER}")):
-        ours, every = panel.value(line, TOLD), panel.value(line, RATING)
+    groups: dict[str, list[str]] = {"Clearly better": [], "Not": []}
+    for line in _attacks(DEFENCES):
+        ours, every, better = (panel.value(line, column) for column in (TOLD, RATING, BETTER))
         if ours is not None and every is not None:
-            better = ours > told + _CLEARLY or every > zeros + _CLEARLY
-            groups["Better" if better else "Not better"].append(f"{line} ({ours:.3f}, {every:.3f})")
+            groups["Clearly better" if better else "Not"].append(f"{line} ({ours:.3f}, {every:.3f})")
     words = " ".join(f"{verdict}: {', '.join(lines) or 'nothing'}." for verdict, lines in groups.items())
     return [
         f"{panel.name}: ratings if told which, and of all items, beside {told:.3f} (the commonest) and "
@@ -152,22 +149,25 @@ def _beside_guesses(panel: Panel) -> list[str]:
     ]
 
 
-def _most_gained(rows: Sequence[Row]) -> list[str]:
-    gains = [
-        own - usual
+def _resisted(rows: Sequence[Row]) -> list[str]:
+    hidden = [name for name in DEFENCES if name != PLAIN]
+    found = [
+        better
         for panel in panels(rows)
-        for name in DEFENCES
-        for line in (name, f"{name}{BY_SOLVER}")
-        if name != PLAIN
-        and (own := panel.value(line, TOLD)) is not None
-        and (usual := panel.value(USUAL, TOLD)) is not None
+        for line in _attacks(hidden)
+        if (better := panel.value(line, BETTER)) is not None
     ]
-    if not gains:
+    if not found:
         return []
+    count = sum(one > 0 for one in found)
     return [
-        f"Behind sums or a budget, the most that any of {len(gains)} attacks gains over the commonest rating "
-        f"is {max(gains):+.3f}."
+        f"Behind {', '.join(hidden)}: {count} of {len(found)} attacks are clearly better than guesses, by "
+        "more than three standard errors over users."
     ]
+
+
+def _attacks(names: Iterable[str]) -> list[str]:
+    return [line for name in names for line in (name, f"{name}{BY_SOLVER}")]
 
 
 def _values(panel: Panel, line: str) -> Mapping[str, float]:

@@ -31,6 +31,9 @@ from cofactor.recipes.sums import AnySum, PlainSum, SecureSum
 
 TOLD = "rating, if told which"
 """The column for items of which the attacker is told that they were rated."""
+BETTER = "clearly better"
+"""The column for how many of three measures are better than guesses by more than three standard errors over
+users: ratings if told which, ratings of all items, questions."""
 EPSILON = 8.0
 PLAIN, SECURE, ENCRYPTED = "nothing hidden", "secure sum", "encrypted sum"
 BUDGET = f"budget of epsilon {EPSILON:g}"
@@ -64,8 +67,6 @@ DEFENCES = {
 """By name, and nothing at all first."""
 USERS, QUICK_USERS = 30, 10
 """How many are attacked; the sum is that of all users."""
-_SOLVED = 5
-"""How many of them solvers attack where each upload is seen."""
 
 
 def defences(material: Material, effort: Effort, progress: Listener) -> list[Row]:
@@ -98,7 +99,7 @@ def _behind(defence: Defence, sides: Sided, scenario: str, users: int, seed: int
 
 def _attack(name: str, own: Attacked, seed: int, found: Lines, guessed: Lines) -> None:
     best = one_round(own)
-    tried = solved(own.only(slice(_SOLVED)), _SOLVER, seed)
+    tried = solved(own, _SOLVER, seed)
     lines = {name: best, f"{name}{BY_SOLVER}": tried.signed}
     add(found, {line: _columns(one, own.scenario) for line, one in lines.items()})
     if name == PLAIN:
@@ -108,8 +109,10 @@ def _attack(name: str, own: Attacked, seed: int, found: Lines, guessed: Lines) -
 def _columns(found: Reconstruction, scenario: str) -> dict[str, float]:
     """Return all accuracies; where rated items are hidden, equation 43 counts all items in any scenario."""
     own = accuracies(found, scenario)
+    judged = [one for one in (found.told, found.all_items, found.questions) if one is not None]
     shown = {RATING: found.all_items.right, RATED: own[RATED], TOLD: found.told.right}
-    return shown | {column: own[column] for column in (ATTRIBUTE, QUESTION) if column in own}
+    shown |= {column: own[column] for column in (ATTRIBUTE, QUESTION) if column in own}
+    return shown | {BETTER: float(sum(one.better for one in judged))}
 
 
 def _trivial(found: Reconstruction, scenario: str) -> Mapping[str, dict[str, float]]:

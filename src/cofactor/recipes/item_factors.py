@@ -42,8 +42,11 @@ def told_of(beliefs: Beliefs, factors: int) -> Told:
         return Told(np.zeros((0, 0)))
     columns, covariance = beliefs.columns, beliefs.covariance
     moments = (columns * beliefs.shares[:, None]).T @ columns * beliefs.usual**2 / RATING_VARIANCE
-    left = np.linalg.inv(np.linalg.inv(covariance) + moments)
-    sizes, vectors = np.linalg.eigh((covariance - left)[-factors:, -factors:])
+    # What is left is the inverse of inv(covariance) + moments, which need not have one in 64 bits.
+    root = np.linalg.cholesky(covariance)
+    seen, axes = np.linalg.eigh(root.T @ moments @ root)
+    part = np.maximum(seen, 0.0) / (1 + np.maximum(seen, 0.0))
+    sizes, vectors = np.linalg.eigh(((root @ axes * part) @ (root @ axes).T)[-factors:, -factors:])
     return Told(vectors * np.maximum(sizes, _LEAST_TOLD * max(sizes[-1], TINY)) ** -0.5)
 
 

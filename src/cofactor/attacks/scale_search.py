@@ -18,8 +18,6 @@ _SOFT = 0.03
 """How far off ratings may be on that grid, as a part of a step."""
 _PEAKS, _STARTS = 6, 2
 """How many peaks are looked at closer, and from how many of them the whole vector is fitted."""
-_HOPELESS = 50.0
-"""Peaks whose log likelihood is so much lower are no starts: fitting from there seldom makes up for it."""
 _ROWS = 400
 """How many rows of items are looked at on the grid."""
 _CLOSER, _TIMES = 8, 5
@@ -39,8 +37,8 @@ def found_vector(posterior: Posterior, direction: Reals) -> Reals:
     if posterior.noise < _SURE * abs(best) * posterior.knowledge.step:
         return best * direction
     starts = sorted(((posterior.log(length * direction), length) for _, length in close), reverse=True)
-    hopeful = [length for log, length in starts[:_STARTS] if log > starts[0][0] - _HOPELESS]
-    fits = [_fitted(posterior, length * direction) for length in hopeful]
+    # However much worse the second one is: fitting from there often makes up for it.
+    fits = [_fitted(posterior, length * direction) for _, length in starts[:_STARTS]]
     return max(fits, key=posterior.log)
 
 

@@ -16,7 +16,7 @@ from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.mechanisms import Gaussian
 from cofactor.privacy.one_run import Curve
 from cofactor.progress import Progress
-from cofactor.randomness import InsecureRandom, Random, SecureRandom
+from cofactor.randomness import InsecureRandom, Random, SecureRandom, own_random
 
 CLAIMED = 2.0
 """The noise multiplier that is charged."""
@@ -42,7 +42,9 @@ class Counter:
             mechanism=Gaussian(noise_multiplier=CLAIMED),
             bound=Bound(size=1.0, norm="l2", unit="user"),
         )
-        added = noise.gaussian(present.shape, self.noise_multiplier, random).astype(np.float64)
+        # As a training does, which gives each party a sequence of its own that begins anew every time.
+        own = own_random(random, 0)
+        added = noise.gaussian(present.shape, self.noise_multiplier, own).astype(np.float64)
         self.released.append(present + added)
         return Played(
             scores=self.released[-1],

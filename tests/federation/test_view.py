@@ -88,6 +88,7 @@ def test_those_who_collude_see_the_rest_of_a_sum(summed: Run) -> None:
 def test_own_answer_in_a_sum_is_seen_by_its_party_alone(summed: Run) -> None:
     view = sums(summed, NORTH)
     assert {(each.sender, each.receiver) for each in view.messages("OffInAll")} == {("north", SUM)}
+    assert not list(view.messages("SumPart"))
     assert not list(sums(summed, COORDINATOR).messages("OffInAll", sender="north"))
 
 

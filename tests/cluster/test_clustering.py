@@ -45,6 +45,7 @@ def matched(clustering: Clustering) -> float:
     return float(np.abs(clustering.scaled[:, None] - CENTRES).max(axis=2).min(axis=0).max())
 
 
+@pytest.mark.slow
 def test_clear_clusters_are_found_with_sketches(sketched: Clustering) -> None:
     assert matched(sketched) < 0.2
     assert sketched.sizes.sum() == pytest.approx(4000, abs=250)
@@ -81,7 +82,9 @@ def test_how_users_were_found_is_in_the_guarantee() -> None:
 
 
 @pytest.mark.parametrize(
-    "method", [SecureTable(bits=2048, colluding=0.0), Sketches()], ids=["under encryption", "sketches"]
+    "method",
+    [SecureTable(bits=2048, colluding=0.0), pytest.param(Sketches(), marks=pytest.mark.slow)],
+    ids=["under encryption", "sketches"],
 )
 def test_three_parties_with_unequal_columns_cluster_together(method: Any, tmp_path: Path) -> None:
     points, centres = mixture(1000, columns=6)

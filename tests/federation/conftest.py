@@ -9,7 +9,7 @@ from cofactor.federation.host import Host
 from cofactor.federation.messages import Letter
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import Ledger
-from cofactor.recipes import telling, together
+from cofactor.recipes import outcome, telling, together
 from tests.federation.crashing import Left
 from tests.federation.making import ItemSums
 
@@ -20,8 +20,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", lambda _: None)
     monkeypatch.setattr(Ledger, "_within", lambda *_: True)
     monkeypatch.setattr(telling, "_by_round", lambda *_: {})
-    monkeypatch.setattr(together, "_loss", lambda *_: None)
-    monkeypatch.setattr(together, "guarantee_of", lambda *_: Guarantee.nothing("Not reckoned."))
+    monkeypatch.setattr(outcome, "_loss", lambda *_: None)
+    monkeypatch.setattr(together, "guarantee_of", lambda *_, **__: Guarantee.nothing("Not reckoned."))
 
 
 @pytest.fixture

@@ -95,7 +95,12 @@ def crashed(folder: Path, patch: pytest.MonkeyPatch, at: int, when: str, recipe:
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("when", "recipe"),
-    [("before", PLAIN), ("within", PLAIN), ("after", IDEAL), ("after", SECURE)],
+    [
+        ("before", PLAIN),
+        ("within", PLAIN),
+        pytest.param("after", IDEAL, marks=pytest.mark.slow),
+        ("after", SECURE),
+    ],
     ids=["before", "within", "after, ideal sum", "after, secure sum"],
 )
 def test_crash_at_any_write_loses_one_round_at_most_and_makes_no_noise_twice(

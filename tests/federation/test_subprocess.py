@@ -203,7 +203,8 @@ class Killing:
 FOUR = ("north", "south", "west", "east")
 
 
-@pytest.mark.parametrize("step", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [2, 4])
 def test_secure_sum_survives_a_party_that_is_killed_in_the_middle(step: int, tmp_path: Path) -> None:
     joined = federation(tmp_path / "x", "horizontal", FOUR)
     recipe = ItemSums(rounds=2, aggregate=SecureSum(dropout=0.25)).settled(joined.facts, None)

@@ -287,6 +287,7 @@ def coins_on_grid(width: float, delta: float) -> float:
     return float(losses.get_epsilon_for_delta(delta))
 
 
+@pytest.mark.slow
 def test_millions_of_coins_are_within_two_percent_of_a_fine_grid_and_of_their_limit() -> None:
     found = cost(event(COINS, dimension=COORDINATES), delta=1e-5)
     grids = [coins_on_grid(width, 1e-5) for width in (0.2, 0.1, 0.05)]

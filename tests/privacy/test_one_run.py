@@ -99,6 +99,7 @@ def test_honest_noise_is_consistent_and_less_noise_is_refuted(epsilon: float) ->
     assert np.mean([each.as_if_gaussian for each in broken]) > epsilon
 
 
+@pytest.mark.slow
 def test_several_runs_prove_more_than_one() -> None:
     random, curve = np.random.default_rng(6), Curve.gaussian(1.0)
 

@@ -151,6 +151,7 @@ def test_two_steps_follow_the_triangle_inequality_of_renyi_divergences() -> None
     assert loss.pure == pytest.approx(2 * pair.pure)
 
 
+@pytest.mark.slow
 def test_sampled_sketches_break_the_published_claim_and_not_the_mended_one() -> None:
     """Joint audit: two parties, one user in otherwise empty clusters; false alarms below 1e-6 each."""
     rows, trials, claimed, delta = 16, 1_500_000, 1.96, 5e-5

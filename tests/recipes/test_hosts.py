@@ -121,7 +121,7 @@ def test_loudest_noise_is_that_of_the_strictest_party(aggregate: Any) -> None:
     recipe = ItemSums(aggregate=aggregate).settled(federation.facts, BUDGET)
     made = recipe.schedule(federation.facts, "user")
     schedules = {party.name: calibrated(made, party.budget or BUDGET) for party in federation.parties}
-    found = noise_beside_own(recipe, federation, schedules)
+    found = noise_beside_own(recipe, federation.facts, schedules, {strict.name})
     noise = {}
     for name, schedule in schedules.items():
         mechanism = schedule.releases[0].mechanism
@@ -139,9 +139,10 @@ def test_without_strict_parties_nobody_is_louder_than_a_share() -> None:
     made = recipe.schedule(federation.facts, "user")
     schedules = dict.fromkeys(federation.facts.parties, made)
     # Three may be left, of which one may collude: each of four adds half of the noise.
-    assert noise_beside_own(recipe, federation, schedules) == dict.fromkeys(federation.facts.parties, 0.5)
-    assert noise_beside_own(recipe, federation, {}) == {}
-    assert noise_beside_own(ItemSums(), federation, schedules) == {}
+    facts = federation.facts
+    assert noise_beside_own(recipe, facts, schedules) == dict.fromkeys(facts.parties, 0.5)
+    assert noise_beside_own(recipe, facts, {}) == {}
+    assert noise_beside_own(ItemSums(), facts, schedules) == {}
 
 
 def test_repeatable_chance_is_another_one_for_each_party_and_secure_chance_is_shared() -> None:

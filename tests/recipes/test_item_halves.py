@@ -149,7 +149,7 @@ def test_who_only_chose_changes_a_release_by_no_more_than_what_is_charged(
     assert release((LOUD,) * USERS).value.shape == (ITEMS, 1)
 
 
-@pytest.mark.parametrize("split", ["on-device", "horizontal"])
+@pytest.mark.parametrize("split", ["on-device", pytest.param("horizontal", marks=pytest.mark.slow)])
 def test_noise_covers_every_number_whoever_contributed(split: str) -> None:
     # One horizontal party adds all of the noise; devices of a cohort their shares of it.
     def release(units: tuple[Row, ...]) -> NDArray[np.int64]:

@@ -145,7 +145,7 @@ def test_ratings_take_part_as_often_as_their_weights_say() -> None:
     assert took[3] == took[4] == 1.0
 
 
-@pytest.mark.parametrize("mechanism", ["stretching", "sampling"])
+@pytest.mark.parametrize("mechanism", ["stretching", pytest.param("sampling", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_noise_covers_all_but_what_is_public(adjacency: Adjacency, mechanism: str) -> None:
     at = 1.0 if mechanism == "sampling" else None

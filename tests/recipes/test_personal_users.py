@@ -237,6 +237,7 @@ def personal_error(budget: Budget) -> float:
     return mse(run.homes, Federation.on_device(test))
 
 
+@pytest.mark.slow
 def test_it_pays_that_not_all_need_be_as_strict_as_the_strictest() -> None:
     users = Weights.drawn(HDPMF_USERS)
     all_of_it = personal_error(Budget(epsilon=4.0, delta=1e-6, unit="user"))
@@ -268,7 +269,7 @@ def test_all_rounds_together_cost_a_user_no_more_than_her_part(
     assert spent(events, budget.delta, unit="user").epsilon > 0.99 * epsilon
 
 
-@both
+@pytest.mark.parametrize("mechanism", ["stretching", pytest.param("sampling", marks=pytest.mark.slow)])
 def test_devices_with_weights_go_through_a_secure_sum_and_may_drop_out(mechanism: str) -> None:
     run = run_of_devices(mechanism)
     assert run.guarantee.holds, run.guarantee.why_not

@@ -245,6 +245,7 @@ def test_a_cohort_a_party_and_devices_add_the_same(monkeypatch: pytest.MonkeyPat
             np.testing.assert_array_equal(array, sum(each.arrays[name] for each in alone))
 
 
+@pytest.mark.slow
 @both
 def test_parties_may_bring_weights_of_their_own(mechanism: Any) -> None:
     parties = []

@@ -118,6 +118,7 @@ def one_user(ratings: Ratings, user: int) -> Ratings:
     )
 
 
+@pytest.mark.slow
 def test_real_devices_go_through_a_secure_sum_and_may_drop_out() -> None:
     away = Failures(
         absent=frozenset({("device-0", 1), ("device-3", 4)}),
@@ -196,6 +197,7 @@ def test_if_the_first_round_is_lost_there_are_as_many_users_as_everybody_knows()
     np.testing.assert_allclose(np.linalg.inv(second.precision), np.linalg.inv(first.precision), atol=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", [SharedBiases(), SecureALS()])
 def test_tiny_federations_drowned_in_noise_are_trained_all_the_same(recipe: Any) -> None:
     tiny = Federation.on_device(make(Shape(users=10, items=5, ratings=30, minimum=1), seed=0).ratings)
@@ -323,6 +325,7 @@ def nothing_sent(learn: Ratings, test: Ratings, features: Any = None) -> float:
     return min(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", [SharedBiases(), SecureALS(), SecureALS(public_items=public())])
 def test_it_pays_to_take_part_and_never_costs_much(recipe: Any) -> None:
     learn, test = halves()
@@ -373,6 +376,7 @@ def test_fewer_rows_than_items_cost_accuracy_and_save_bytes() -> None:
     assert found[1][0] < nothing_sent(learn, test) + 0.01
 
 
+@pytest.mark.slow
 def test_parties_learn_from_each_other() -> None:
     learn, test = halves()
     train_parties, test_parties = horizontal(learn, 3), horizontal(test, 3)

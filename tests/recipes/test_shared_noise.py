@@ -42,7 +42,9 @@ def test_two_parties_add_all_the_noise_and_a_simulated_sum_of_them_is_verified(t
 
 
 @pytest.mark.parametrize("scale", [Scale(1, 5), None])
-@pytest.mark.parametrize("recipe", [OnDeviceMF(rounds=2, factors=2), SecureALS()])
+@pytest.mark.parametrize(
+    "recipe", [OnDeviceMF(rounds=2, factors=2), pytest.param(SecureALS(), marks=pytest.mark.slow)]
+)
 def test_device_without_ratings_takes_part_like_any_other(recipe: Any, scale: Scale | None) -> None:
     devices = list(joined("on-device", range(2, 8)).parties)
     nothing = np.zeros(0, np.int64)

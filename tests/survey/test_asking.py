@@ -45,6 +45,7 @@ def test_the_promise_holds_with_secure_noise_and_not_without() -> None:
     assert not asked(50).guarantee.holds
 
 
+@pytest.mark.slow
 def test_a_thousand_phones_answer_with_one_message_each(tmp_path: Path) -> None:
     values = ages(1000)
     phones = [People(name=f"phone {k}", values=np.array([value])) for k, value in enumerate(values)]

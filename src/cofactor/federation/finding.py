@@ -2,37 +2,33 @@
 
 Of more than two parties, a leader compares its users with those of each other party, or a chain compares what
 is left from party to party. Both tell more than who is common to all, and `Alignment` says what, and to whom.
-One process plays all parties here, but each uses its own ids and the messages that reach it, and no more.
+One process plays all parties here (`searchers`); over a network each plays itself, in the same way.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cofactor.config import one_of
-from cofactor.crypto.psi import (
-    RULES,
-    Form,
-    IntersectionClient,
-    IntersectionServer,
-    Rule,
-    Terms,
-    false_match,
-    fresh_salt,
-    normalised,
+from cofactor.crypto.psi import RULES, Form, Rule, Terms, false_match, fresh_salt, normalised
+from cofactor.data.ids import Ids
+from cofactor.errors import ConfigError, ProtocolError
+from cofactor.federation.searchers import Among as Among
+from cofactor.federation.searchers import (
+    Report,
+    Rows,
+    Searcher,
+    check_forms,
+    form_of,
+    in_order,
+    listed,
+    nobody,
+    own_ids,
+    servers_of,
 )
-from cofactor.data.ids import Ids, plain_ids
-from cofactor.errors import ConfigError, DataError
 
 How = Literal["psi", "ids"]
 """Private set intersection, or all ids shown to all parties."""
-Among = Literal["leader", "chain"]
-"""Who compares with whom, of more than two parties."""
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +81,9 @@ class Alignment:
             f"{self.common:,} users these are. It adds no noise, so that being common is not differentially "
             "private; and a model that names its users tells whoever sees it.",
             f"How many users each party has: {self._sizes}. This, and all numbers here, are told to all "
-            f"parties. Whoever carried the messages of the search ({self.traffic:,} bytes) saw how many "
-            "users were compared and how many are common to all, and no id.",
+            "parties and to the coordinator. Whoever carried the messages of the search "
+            f"({self.traffic:,} bytes) saw how many users were compared and how many are common to all, and "
+            "no id.",
             *(self._leak(at) for at in range(len(self.meetings)) if len(self.parties) > 2),
             "What parties learn who do not follow the protocol: each is trusted to compare users whom it "
             "really has. One that adds made-up ids learns which of them others have.",
@@ -99,7 +96,7 @@ class Alignment:
         """Say what an intersection of two among more than two parties told them."""
         one = self.meetings[at]
         compared = [one.server] if self.among == "leader" else list(self.parties[: at + 1])
-        whose = _listed(compared)
+        whose = listed(compared)
         told = (
             f"Which of its {one.client_users:,} users {whose} {_has(compared)}, too: {one.client} learned it"
         )
@@ -111,7 +108,7 @@ class Alignment:
 
     @property
     def _names(self) -> str:
-        return _listed(self.parties)
+        return listed(self.parties)
 
     @property
     def _sizes(self) -> str:
@@ -154,38 +151,51 @@ def find_common(
     one_of(("leader", "chain"), among=among)
     one_of(RULES, rule=rule)
     own, form = _written(ids, rule)
-    if how == "ids":
-        found = _shown(own)
-    else:
-        terms = Terms(salt=fresh_salt(), rule=rule, form=form)
-        found = _led(own, terms) if among == "leader" else _chained(own, terms)
-    common = len(found.rows[next(iter(own))])
-    if not common:
-        raise _nobody(list(own), rule)
-    alignment = Alignment(
-        how=how,
+    rows, alignment = _shown(own, rule, among) if how == "ids" else _searched(own, form, rule, among)
+    placed = {name: in_order(texts, form, rows[name]) for name, texts in own.items()}
+    found, _ = next(iter(placed.values()))
+    return Common(ids=found, rows={name: at for name, (_, at) in placed.items()}, alignment=alignment)
+
+
+def alignment_of(reports: Mapping[str, Report], *, rule: Rule, among: Among) -> Alignment:
+    """Put together what parties told of a private set intersection; refuse what does not fit."""
+    parties = tuple(reports)
+    if len({report.common for report in reports.values()}) != 1:
+        raise ProtocolError(
+            "The parties differ in how many users are common to all of them: search once more."
+        )
+    return Alignment(
+        how="psi",
         rule=rule,
-        parties=tuple(own),
-        users=tuple(map(len, own.values())),
-        common=common,
+        parties=parties,
+        users=tuple(report.users for report in reports.values()),
+        common=reports[parties[0]].common,
         among=among,
-        meetings=found.meetings,
-        traffic=found.traffic,
+        meetings=tuple(each for party in parties for each in _meetings(party, reports, among)),
+        traffic=sum(report.sent for report in reports.values()),
     )
-    return _ordered(own, form, found, alignment)
+
+
+def _meetings(client: str, reports: Mapping[str, Report], among: Among) -> list[Meeting]:
+    servers = servers_of(client, tuple(reports), among)
+    if len(servers) != len(reports[client].shared):
+        raise ProtocolError(f"{client} reports of other searches than it took part in.")
+    return [
+        Meeting(
+            client=client,
+            server=server,
+            client_users=reports[client].users,
+            server_users=reports[server].held,
+            common=common,
+        )
+        for server, common in zip(servers, reports[client].shared, strict=True)
+    ]
 
 
 Texts = dict[str, list[str]]
 """By party, its ids as the rule writes them."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """By party, the rows of common users in any order; and what it took."""
-
-    rows: Mapping[str, Sequence[int]]
-    meetings: tuple[Meeting, ...]
-    traffic: int
+Found = tuple[Mapping[str, Sequence[int]], Alignment]
+"""By party, the rows of common users in any order; and how they were found."""
 
 
 def _written(ids: Mapping[str, Sequence[str] | Sequence[int] | Ids], rule: Rule) -> tuple[Texts, Form]:
@@ -193,121 +203,45 @@ def _written(ids: Mapping[str, Sequence[str] | Sequence[int] | Ids], rule: Rule)
         raise ConfigError(
             "users in common are those of two parties or more: give the ids of each by its name."
         )
-    plain = {name: _plain(given, name) for name, given in ids.items()}
-    empty = next((name for name, given in plain.items() if not len(given)), None)
-    if empty is not None:
-        raise DataError(f"{empty} has no users, so that none are common. Leave it out.")
-    text = [name for name, given in plain.items() if given.dtype.kind == "U"]
-    if 0 < len(text) < len(plain):
-        raise DataError(
-            f"{', '.join(text)}: user ids are text, and other parties' are numbers. Bring them to one form."
-        )
+    plain = {name: own_ids(given, name) for name, given in ids.items()}
+    forms = {name: form_of(given) for name, given in plain.items()}
+    check_forms(forms)
     own = {name: normalised(given.tolist(), rule, name) for name, given in plain.items()}
-    return own, "text" if text else "numbers"
+    return own, next(iter(forms.values()))
 
 
-def _plain(given: Sequence[str] | Sequence[int] | Ids, name: str) -> Ids:
-    try:
-        return plain_ids(given)
-    except (DataError, TypeError):  # whose own words might show an id
-        raise DataError(
-            f"{name}: ids must be a list of whole numbers below 2^63, or of text. Convert them to str first."
-        ) from None
-
-
-def _shown(own: Texts) -> _Found:
+def _shown(own: Texts, rule: Rule, among: Among) -> Found:
     common = set.intersection(*map(set, own.values()))
+    if not common:
+        raise nobody(list(own), rule)
     rows = {name: [row for row, each in enumerate(texts) if each in common] for name, texts in own.items()}
     sent = sum(len(each.encode()) for texts in own.values() for each in texts)
-    return _Found(rows, (), sent * (len(own) - 1))
-
-
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """Two sides that have met."""
-
-    client: IntersectionClient
-    server: IntersectionServer
-    rows: list[int]
-    """Those of the client's ids that are common."""
-    meeting: Meeting
-    traffic: int
-
-
-def _met(client: str, clients: list[str], server: str, servers: list[str], terms: Terms) -> _Pair:
-    agreed = terms.between(client, server)
-    one, other = IntersectionClient(clients, agreed), IntersectionServer(servers, agreed)
-    setup, request = other.setup(), one.request()
-    answer = other.answer(request)
-    rows = one.common(setup, answer)
-    meeting = Meeting(
-        client=client,
-        server=server,
-        client_users=len(clients),
-        server_users=len(servers),
-        common=len(rows),
+    alignment = Alignment(
+        how="ids",
+        rule=rule,
+        parties=tuple(own),
+        users=tuple(map(len, own.values())),
+        common=len(common),
+        among=among,
+        traffic=sent * (len(own) - 1),
     )
-    return _Pair(one, other, rows, meeting, len(setup) + len(request) + len(answer))
+    return rows, alignment
 
 
-def _led(own: Texts, terms: Terms) -> _Found:
-    """Let the first party compare its users with each other party's, and tell all who is common."""
-    leader, *others = own
-    pairs = {other: _met(leader, own[leader], other, own[other], terms) for other in others}
-    common = set.intersection(*(set(pair.rows) for pair in pairs.values()))
-    rows: dict[str, Sequence[int]] = {leader: sorted(common)}
-    traffic = 0
-    for other, pair in pairs.items():
-        message = pair.client.tell(common)
-        rows[other] = pair.server.told(message)
-        traffic += pair.traffic + len(message)
-    return _Found(rows, tuple(pair.meeting for pair in pairs.values()), traffic)
-
-
-def _chained(own: Texts, terms: Terms) -> _Found:
-    """Let each party compare its users with those that all before it share; the last one tells back."""
-    names = list(own)
-    left = {names[0]: list(range(len(own[names[0]])))}
-    pairs: list[_Pair] = []
-    for server, client in pairwise(names):
-        held = [own[server][row] for row in left[server]]
-        pairs.append(_met(client, own[client], server, held, terms))
-        left[client] = pairs[-1].rows
-        if not left[client]:
-            raise _nobody(names, terms.rule)
-    rows: dict[str, Sequence[int]] = {names[-1]: left[names[-1]]}
-    traffic = 0
-    for pair in reversed(pairs):
-        client, server = pair.meeting.client, pair.meeting.server
-        message = pair.client.tell(rows[client])
-        rows[server] = [left[server][row] for row in pair.server.told(message)]
-        traffic += pair.traffic + len(message)
-    return _Found(rows, tuple(pair.meeting for pair in pairs), traffic)
-
-
-def _ordered(own: Texts, form: Form, found: _Found, alignment: Alignment) -> Common:
-    """Put each party's rows into the order of the common ids, which each can sort by itself."""
-    plain = int if form == "numbers" else str
-    rows = {
-        name: np.array(sorted(found.rows[name], key=lambda row: plain(texts[row])), np.int64)
+def _searched(own: Texts, form: Form, rule: Rule, among: Among) -> Found:
+    """Play all parties, and carry their messages."""
+    terms = Terms(salt=fresh_salt(), rule=rule, form=form)
+    searchers = {
+        name: Searcher(name, texts, parties=tuple(own), among=among, terms=terms.between)
         for name, texts in own.items()
     }
-    first = next(iter(own))
-    return Common(
-        ids=plain_ids([plain(own[first][row]) for row in rows[first]]), rows=rows, alignment=alignment
-    )
-
-
-def _nobody(names: Sequence[str], rule: Rule) -> DataError:
-    return DataError(
-        f"{_listed(names)} have no user in common. Are ids of the same kind (account numbers here, e-mail "
-        f'addresses there)? Are they written alike, beyond the rule "{rule}": upper and lower case '
-        '(rule="folded" or --id-rule folded ignores it), leading zeros, prefixes?'
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    waiting = [mail for searcher in searchers.values() for mail in searcher.begin()]
+    while waiting:
+        mail = waiting.pop(0)
+        waiting += searchers[mail.receiver].take(mail)
+    reports = {name: searcher.report for name, searcher in searchers.items()}
+    rows = {name: searcher.rows or [] for name, searcher in searchers.items()}
+    return rows, alignment_of(reports, rule=rule, among=among)
 
 
 def _has(names: Sequence[str]) -> str:

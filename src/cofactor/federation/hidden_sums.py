@@ -62,6 +62,10 @@ class HiddenSum:
             )
         return Layers(parties=parties, fewest=fewest, colluding=colluding, taken_off=self.takes_off)
 
+    def on_trust(self, parties: int) -> tuple[Assumption, ...]:  # noqa: ARG002
+        """Return what rests on a coordinator that keeps to the protocol: nothing, unless a kind says so."""
+        return ()
+
     def trusted(self, layers: Layers, hidden: str) -> tuple[Assumption, ...]:
         """Return what noise in shares rests on, and what hides the parts."""
         some = "one of them colludes" if layers.colluding == 1 else f"{layers.colluding:,} of them collude"
@@ -103,8 +107,22 @@ class SecureSum(HiddenSum):
             return ()
         return (
             *self.trusted(layers, f"masks hide each party's part, {_against(near)}"),
-            *_honest_coordinator(near, layers),
+            *self.on_trust(parties),
             KNOWN_KEYS,
+        )
+
+    def on_trust(self, parties: int) -> tuple[Assumption, ...]:
+        """Return where the noise, unlike the masks, rests on a coordinator that keeps to the protocol."""
+        layers, near = self.layers(parties), self.neighbourhood(parties)
+        if layers is None or near is None or near.least_honest >= layers.fewest - layers.colluding:
+            return ()
+        part = near.least_honest / (layers.parties - layers.colluding)
+        return (
+            Assumption(
+                what="the coordinator tells all parties the same about who is left",
+                met="it is taken on trust: one that lies could at worst open a sum of only "
+                f"{near.least_honest:,} honest parties, with {100 * part:.2g}% of the noise",
+            ),
         )
 
     def why_not(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
@@ -115,20 +133,6 @@ class SecureSum(HiddenSum):
 def _against(near: Neighbourhood) -> str:
     """Say against what kind of coordinator masks hold."""
     return "also against a coordinator that lies" if near.active else _CURIOUS
-
-
-def _honest_coordinator(near: Neighbourhood, layers: Layers) -> tuple[Assumption, ...]:
-    """Say where the noise, unlike the masks, rests on a coordinator that keeps to the protocol."""
-    if near.least_honest >= layers.fewest - layers.colluding:
-        return ()
-    part = near.least_honest / (layers.parties - layers.colluding)
-    return (
-        Assumption(
-            what="the coordinator tells all parties the same about who is left",
-            met="it is taken on trust: one that lies could at worst open a sum of only "
-            f"{near.least_honest:,} honest parties, with {100 * part:.2g}% of the noise",
-        ),
-    )
 
 
 _CURIOUS = (

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cofactor.crypto.keys import Identity
-from cofactor.errors import RunError
+from cofactor.errors import Refused, RunError
 from cofactor.factors.model import Factors
 from cofactor.federation.door import SUM, Door, Passed, RoundLost, weakest
 from cofactor.federation.halves import Participant, State
@@ -43,8 +43,9 @@ class Host:
         identity: Identity | None = None,
         key: Key | None = None,
         capture: Capture | None = None,
+        rounds: int | None = None,
     ) -> None:
-        """Take up the work where `file` says it was left, if it exists.
+        """Take up the work where `file` says it was left, if it exists; answer `rounds` at most, if said.
 
         `summing` says how sums are made that hide their parts; `identity` is the party's key in them, and
         `key` what it opens sums with, if it is a decrypter; `capture` takes down its own answers.
@@ -55,7 +56,7 @@ class Host:
         self._kinds = (*kinds, SumStep)
         self._file = file
         self._summing, self._identity = summing, identity
-        self._key, self._capture = key, capture
+        self._key, self._capture, self._rounds = key, capture, rounds
         self._sum: PartySum | PartyOpening | None = None
         self._keys_gone = False
         self._busy = threading.Lock()
@@ -77,6 +78,10 @@ class Host:
     def _handle(self, letter: Letter, asked: str) -> bytes:
         if letter.round < max(self._answered, 1):
             raise RunError(f"{self.party}: round {letter.round} is over; this party is at {self._answered}.")
+        if self._rounds is not None and letter.round > self._rounds:
+            raise Refused(
+                f"{self.party}: there are {self._rounds:,} rounds, and {letter.round:,} is asked for."
+            )
         if isinstance(letter.body, SumStep):
             return self._step(letter.round, letter.body)
         if letter.round == self._answered:
@@ -136,8 +141,8 @@ class Host:
         return self._letter(round, *self._sum.step(message))
 
     def _again(self, round: int) -> bytes:
-        """Send the stored answer; not if it began a secure sum whose keys a crash has taken."""
-        if self._keys_gone:
+        """Send the stored answer; not if it began a secure sum of which steps were taken, by whomever."""
+        if self._keys_gone or (self._sum is not None and self._sum.underway):
             raise RoundLost(f"{self.party}: the keys of the secure sum of round {round} are gone.")
         return self._reply
 

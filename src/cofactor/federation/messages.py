@@ -85,6 +85,32 @@ class Letter:
             ) from None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Heading:
+    """What the first line of a letter says; its body is not looked at."""
+
+    session: str
+    round: int
+    sender: str
+    kind: str
+    protection: str
+
+
+def heading(data: bytes) -> Heading:
+    """Read the first line of a letter, from whomever it came."""
+    try:
+        if not data.startswith(MAGIC):
+            raise ValueError("it does not begin as cofactor's messages do")
+        head = json.loads(data[len(MAGIC) :].partition(b"\n")[0])
+        found = {field.name: head[field.name] for field in fields(Heading)}
+        fits = type(found["round"]) is int and all(type(found[name]) is str for name in (*_TEXTS, "kind"))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        fits = False
+    if not fits:
+        raise RunError("a message cannot be read. Is the other side of the same version?")
+    return Heading(**found)
+
+
 def _read(data: bytes, kinds: dict[str, type[Message]]) -> Letter:
     if not data.startswith(MAGIC):
         raise ValueError("it does not begin as cofactor's messages do")

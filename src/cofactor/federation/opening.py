@@ -38,6 +38,7 @@ class PartyOpening:
     """A party's end of one sum: an upload and, if it is a decrypter, its parts in opening the sum."""
 
     secure = True
+    underway = False  # an upload can be sent again, and decrypters see to it that one sum only is opened
 
     def __init__(
         self, summing: Summing, answer: Message, passed: Mapping[str, Passed], door: Door, key: Key | None
@@ -116,7 +117,7 @@ def opening_of(summing: Summing, form: Form, session: str, round: int) -> Openin
     assert decryption is not None
     assert layers is not None
     return Opening(
-        session=f"{session} {form}",
+        session=f"{session} {summing.agreed} {form}",
         round=round,
         roster=tuple(summing.roster.values()),
         decrypters=tuple(summing.place(party) for party in decryption.decrypters),

@@ -102,6 +102,9 @@ class Summing:
     """The parties' public keys, in the order of their places."""
     goes_on: bool = False
     """Whether a round that too few answer is left out, instead of ending the training."""
+    agreed: str = ""
+    """The hash of what parties have agreed on besides, such as how much noise each adds: between parties who
+    were told different things, nothing is summed."""
 
     @property
     def simulated(self) -> bool:
@@ -123,7 +126,7 @@ class Summing:
         assert self.neighbourhood is not None
         assert self.layers is not None
         return Terms(
-            session=f"{session} {form}",
+            session=f"{session} {self.agreed} {form}",
             round=round,
             roster=tuple(self.roster.values()),
             neighbourhood=self.neighbourhood,
@@ -201,6 +204,8 @@ class PartySum:
         self._noise = sizes_of([each.summand.layered if each.summand else None for each in passed.values()])
         self._values = np.concatenate([each.values.ravel() for each in passed.values()])
         self._steps: list[tuple[Callable[[bytes], bytes], str]] = []
+        self.underway = False
+        """Whether a step was taken: each is taken once, so that the sum cannot be begun again."""
 
     @property
     def secure(self) -> bool:
@@ -233,6 +238,7 @@ class PartySum:
         if not self._steps:
             raise ProtocolError("this secure sum is over. It is not opened twice.")
         take, protection = self._steps.pop(0)
+        self.underway = True
         return SumStep(data=_as_array(take(message.data.tobytes()))), protection
 
 

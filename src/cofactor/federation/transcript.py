@@ -14,6 +14,9 @@ from typing import Any
 from cofactor.errors import LedgerError, RunError
 from cofactor.privacy.chain import Chain
 
+AGREED = "agreed beforehand"
+"""What protects messages of round 0, on a network: nothing but what parties have agreed to tell."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:

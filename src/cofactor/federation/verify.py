@@ -25,11 +25,11 @@ from cofactor.federation.folder import AUDITS, digests, read_audits, read_facts,
 from cofactor.federation.halves import shared_units
 from cofactor.federation.labels import round_of
 from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION, SumStep
-from cofactor.federation.transcript import Sent, Transcript
+from cofactor.federation.transcript import AGREED, Sent, Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
-from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.ledger import EXTRACT, Ledger
 from cofactor.privacy.personal import worst_of
 
 _CLOSE = 1e-6
@@ -161,7 +161,8 @@ class _Stored:
 
     def answers_are_charged(self) -> str:
         """Check that whatever left a party was protected, charged in its round, and never made twice."""
-        answers = [sent for sent in self._transcript.sent if sent.sender != COORDINATOR]
+        self._check_agreement()
+        answers = [sent for sent in self._transcript.sent if sent.sender != COORDINATOR and sent.round]
         charged = {
             (party, round_of(event))
             for party, ledger in self._ledgers.items()
@@ -180,6 +181,14 @@ class _Stored:
         unseen = len(charged - answered)
         beside = f" {unseen:,} more were charged and never arrived." if unseen else ""
         return f"{len(answered):,} answers left the parties, each in its round as it should be.{beside}"
+
+    def _check_agreement(self) -> None:
+        """Check that what parties on a network said before the first round is called what it is."""
+        for sent in self._transcript.sent:
+            if sent.round == 0 and sent.protection != AGREED:
+                raise RunError(f"{sent.sender}, round 0: there was no such party or round.")
+            if sent.round != 0 and sent.protection == AGREED:
+                raise RunError(f"{sent.sender}, round {sent.round}: nothing is agreed on in a round.")
 
     def _check_answer(self, sent: Sent, charged: bool, where: str) -> None:
         role = sent.sender in self._together.get("roles", ())
@@ -283,6 +292,9 @@ class _Stored:
         """Check that a ledger beside the data still holds all that a copy of the run's holds."""
         live = Ledger.open(path)
         for party, copy in self._ledgers.items():
+            own = released(copy, self._session)
+            if copy.fingerprint == EXTRACT and live.party == party and released(live, self._session) == own:
+                return f"It holds all that {party} says it charged in this run, and no more of it."
             try:
                 live.check_kept(copy.count, copy.head)
             except LedgerError:

@@ -78,6 +78,17 @@ class Chain:
         chain.refresh()
         return chain
 
+    @classmethod
+    def of(cls, content: bytes) -> "Chain":
+        """Read and check a whole file's bytes, from wherever they came; they live in memory."""
+        chain = cls(None)
+        *lines, rest = content.split(b"\n")
+        for line in lines:
+            chain._remember(line + b"\n", chain._checked(line))
+        if rest or not chain.links:
+            raise chain._unfinished(rest)
+        return chain
+
     def refresh(self) -> None:
         """Read and check the lines that others wrote since the last look."""
         if self.path is not None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from cofactor.config import as_table
 from cofactor.errors import BudgetExceeded, CofactorError, ConfigError, LedgerError
-from cofactor.privacy.budget import Budget
+from cofactor.privacy.budget import TOLERANCE, Budget
 from cofactor.privacy.chain import Chain, Link, canonical
 from cofactor.privacy.entries import Entry, Header, Period, read_entry, read_header
 from cofactor.privacy.events import Event
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from cofactor.privacy.accountant import Spent
 
 Clock = Callable[[], datetime]
+EXTRACT = "an extract, for others to see"
+"""What an extract says in place of which data it belongs to."""
 
 
 def utc_now() -> datetime:
@@ -49,6 +51,7 @@ class Ledger:
         self._guard = threading.RLock()
         self._reserved: Counter[Event] = Counter()
         self._reserved_in: datetime | None = None
+        self._most: float | None = None
         self._header = read_header(chain.links[0], self._where)
         self._entries: list[Entry] = []
         self._take_in()
@@ -105,6 +108,11 @@ class Ledger:
             )
         return ledger
 
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "Ledger":
+        """Read and check a copy of a ledger, from wherever it came; it lives in memory."""
+        return cls(Chain.of(content), utc_now)
+
     @property
     def party(self) -> str:
         """Who holds the data."""
@@ -144,6 +152,26 @@ class Ledger:
     def content(self) -> bytes:
         """Return the file's bytes, whether or not there is a file: a run keeps a copy."""
         return self._chain.content()
+
+    def extract(self, *runs: str, budget: Budget) -> bytes:
+        """Return a ledger file with what these runs have released, and nothing else of this ledger.
+
+        Others may see it: it tells neither which data it belongs to, nor what other runs cost.
+        """
+        own = [entry for entry in self._entries if entry.run in runs and entry.event is not None]
+        begun = own[0].time if own else self._clock().astimezone(UTC)
+        facts = {
+            "party": self.party,
+            "fingerprint": EXTRACT,
+            "budget": as_table(budget),
+            "per": None,
+            "time": begun.isoformat(),
+        }
+        chain = Chain.create(None, facts)
+        for entry in own:
+            assert entry.event is not None
+            chain.append({"run": entry.run, "event": as_table(entry.event), "time": entry.time.isoformat()})
+        return chain.content()
 
     def check_kept(self, count: int, head: str) -> None:
         """Refuse a ledger that has lost what it held when it had this count and head."""
@@ -188,6 +216,15 @@ class Ledger:
             for event in wanted:
                 self._reserved[event.once()] += event.count
             self._reserved_in = self._period_start
+
+    def limit(self, epsilon: float | None) -> None:
+        """Let this process spend no more than that in all, though the budget may allow it; None: the budget.
+
+        A limit is not written down. It holds for what is spent by this object, whatever others spend.
+        """
+        with self._guard:
+            self._most = epsilon
+            self._reserved_in = None
 
     def give_up_reserved(self) -> None:
         """Give up what is reserved and not spent."""
@@ -244,7 +281,7 @@ class Ledger:
 
     def _refusal(self, events: Sequence[Event], before: list[Event]) -> BudgetExceeded:
         epsilon = self.cost([*before, *events]).epsilon
-        would_be, allowed = told_apart(epsilon, self.budget.epsilon)
+        would_be, allowed = told_apart(epsilon, self._most_allowed)
         period = f" for this {self.per}" if self.per else ""
         return BudgetExceeded(
             f"{described(events)} would bring epsilon to {would_be}; the budget is {allowed}{period}. "
@@ -266,7 +303,11 @@ class Ledger:
             return False
 
     def _within(self, events: list[Event]) -> bool:
-        return self.budget.allows(self.cost(events).epsilon)
+        return self.cost(events).epsilon <= self._most_allowed * (1 + TOLERANCE)
+
+    @property
+    def _most_allowed(self) -> float:
+        return self.budget.epsilon if self._most is None else min(self._most, self.budget.epsilon)
 
     def _counted(self, *, ever: bool = False) -> list[Event]:
         """Return the releases of the current period, and later ones: a clock set back forgets nothing."""

@@ -1,6 +1,6 @@
 """What a party needs to take part: its door, its half of the recipe, and its end of the wire."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from secrets import SystemRandom
 from typing import Any
 
@@ -8,7 +8,6 @@ from cofactor.crypto.keys import Identity
 from cofactor.errors import ConfigError
 from cofactor.federation.door import Door
 from cofactor.federation.drive import Session
-from cofactor.federation.federation import Federation
 from cofactor.federation.halves import Facts, Home, Recipe
 from cofactor.federation.host import Host
 from cofactor.federation.opening import Key
@@ -58,19 +57,19 @@ def aggregate_of(recipe: Recipe) -> AnySum:
 
 
 def noise_beside_own(
-    recipe: Recipe, federation: Federation, schedules: Mapping[str, Schedule]
+    recipe: Recipe, facts: Facts, schedules: Mapping[str, Schedule], stricter: Collection[str] = ()
 ) -> dict[str, float]:
     """Return, by party, the most noise that any party adds to a sum, divided by its own, as variances.
 
-    Parties with a budget of their own add all of their noise, which is more than the others'. Sums must have
-    room for it.
+    The `stricter` parties have budgets of their own and add all of their noise, which is more than the
+    others'. Sums must have room for it.
     """
-    layers = aggregate_of(recipe).layers(federation.facts.summed)
+    layers = aggregate_of(recipe).layers(facts.summed)
     if layers is None or not schedules:
         return {}
     sizes = {name: _noise(schedule) ** 2 for name, schedule in schedules.items()}
-    plain = [sizes[party.name] for party in federation.parties if party.budget is None]
-    own = [sizes[party.name] for party in federation.parties if party.budget is not None]
+    plain = [size for name, size in sizes.items() if name not in stricter]
+    own = [size for name, size in sizes.items() if name in stricter]
     shared = [size / (layers.fewest - layers.colluding) for size in plain]
     return {name: max(shared + own) / size for name, size in sizes.items()}
 
@@ -89,8 +88,9 @@ def host_of(
     loudest: float = 1.0,
     seed: int = 0,
     dropout: float = 0.0,
+    rounds: int | None = None,
 ) -> Host:
-    """Return a party's end of the wire."""
+    """Return a party's end of the wire; it answers so many rounds at most, if that is said."""
     door = Door(
         party=party.name,
         ledger=ledger,
@@ -113,6 +113,7 @@ def host_of(
         identity=identity,
         key=key,
         capture=session.capture,
+        rounds=rounds,
     )
 
 

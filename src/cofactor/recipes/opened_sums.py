@@ -89,9 +89,13 @@ class EncryptedSum(OpenedSum):
             *self.trusted(layers, hidden),
             _no_quorum(layers, quorum, count),
             *(Assumption(what=each, met=_TRUST) for each in self.scheme.assumptions(count)),
-            *_one_sum(layers, quorum, count, rechecked=self.rechecked(parties)),
+            *self.on_trust(parties),
             KNOWN_KEYS,
         )
+
+    def on_trust(self, parties: int) -> tuple[Assumption, ...]:
+        """Return what rests on a coordinator that keeps to the protocol."""
+        return _one_sum(self, parties, rechecked=self.rechecked(parties))
 
     def why_not(self, parties: int) -> tuple[str, ...]:
         """Return why a guarantee does not hold: where one key opens everything."""
@@ -150,9 +154,13 @@ class SharedSum(OpenedSum):
         return (
             *self.trusted(layers, hidden),
             _no_quorum(layers, quorum, count),
-            *_one_sum(layers, quorum, count, rechecked=True),
+            *self.on_trust(parties),
             KNOWN_KEYS,
         )
+
+    def on_trust(self, parties: int) -> tuple[Assumption, ...]:
+        """Return what rests on a coordinator that keeps to the protocol."""
+        return _one_sum(self, parties, rechecked=True)
 
     def why_not(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
         """Return why a guarantee does not hold: it does."""
@@ -198,8 +206,14 @@ def quorum_chance(parties: int, colluding: int, quorum: int, decrypters: int) ->
     return bad / math.comb(parties, decrypters)
 
 
-def _one_sum(layers: Layers, quorum: int, decrypters: int, *, rechecked: bool) -> tuple[Assumption, ...]:
+def _one_sum(
+    aggregate: "EncryptedSum | SharedSum", parties: int, *, rechecked: bool
+) -> tuple[Assumption, ...]:
     """Say where it rests on a coordinator that keeps to the protocol."""
+    layers = aggregate.layers(parties)
+    if layers is None:
+        return ()
+    quorum, decrypters = aggregate.quorum(parties), aggregate.decrypter_count(parties)
     if not rechecked:
         return (
             Assumption(

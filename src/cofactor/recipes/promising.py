@@ -1,10 +1,10 @@
 """What a training may promise: its recipe's words, and the numbers of what was released."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from cofactor.federation.doubts import doubts_about
-from cofactor.federation.federation import Federation
-from cofactor.federation.halves import Recipe, shared_units
+from cofactor.federation.finding import Alignment
+from cofactor.federation.halves import Facts, Recipe, shared_units
 from cofactor.federation.weights import weights_lines
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
@@ -15,10 +15,20 @@ from cofactor.recipes.weighing import personal_promise
 
 
 def guarantee_of(
-    recipe: Recipe, federation: Federation, budget: Budget | None, events: list[Event]
+    recipe: Recipe,
+    facts: Facts,
+    budget: Budget | None,
+    events: list[Event],
+    *,
+    alignment: Alignment | None = None,
+    doubts: Sequence[str] = (),
+    beside: Sequence[str] = (),
 ) -> Guarantee:
-    """Return the guarantee of a training that released these events."""
-    facts = federation.facts
+    """Return the guarantee of a training that released these events.
+
+    `alignment` says how users in common were found, `doubts` what its reader should know of the data, and
+    `beside` what else it does not cover.
+    """
     if budget is None:
         without = without_noise(aggregate_of(recipe), facts.summed)
         return Guarantee.nothing(getattr(recipe, "not_private", without))
@@ -32,7 +42,8 @@ def guarantee_of(
         does_not_cover=(
             *promise.does_not_cover,
             *weights_lines(facts.weights, budget.unit),
-            *(() if federation.alignment is None else federation.alignment.sentences()),
+            *(() if alignment is None else alignment.sentences()),
+            *beside,
         ),
         assumptions=promise.assumptions,
         shared_units=shared_units(facts.split, budget.unit),
@@ -41,7 +52,7 @@ def guarantee_of(
     made = replace(
         found,
         why_not=(*found.why_not, *promise.why_not),
-        warnings=(*found.warnings, *promise.warnings, *doubts_about(federation)),
+        warnings=(*found.warnings, *promise.warnings, *doubts),
         personal=personal_promise(facts.weights, events, budget),
     )
     return replace(made, why_not=(*made.why_not, *_broken_promises(made)))

@@ -26,6 +26,10 @@ class PlainSum:
         """Return what the guarantee rests on besides the noise."""
         return ()
 
+    def on_trust(self, parties: int) -> tuple[Assumption, ...]:  # noqa: ARG002
+        """Return what rests on a coordinator that keeps to the protocol: nothing."""
+        return ()
+
     def why_not(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
         """Return why a guarantee does not hold, if it does not."""
         return ()

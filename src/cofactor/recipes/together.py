@@ -13,18 +13,16 @@ from cofactor.crypto.keys import Identity
 from cofactor.errors import ConfigError, DataError, Refused
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
-from cofactor.federation.drive import Session, drive, farewell
+from cofactor.federation.doubts import doubts_about
+from cofactor.federation.drive import drive, farewell
 from cofactor.federation.federation import Federation
-from cofactor.federation.halves import Facts, Recipe, shared_units, splits_of
+from cofactor.federation.halves import Recipe, shared_units, splits_of
 from cofactor.federation.host import Host
-from cofactor.federation.labels import release_of
-from cofactor.federation.run import DataFacts, PartyFacts, Run, Together
+from cofactor.federation.run import Run
 from cofactor.federation.session import alone_in, begun, tell, terms_of, told_before
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
-from cofactor.privacy.events import Event
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.mechanisms import DiscreteLaplace, PoissonBinomial
 from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.plan import needed
 from cofactor.privacy.schedule import Schedule
@@ -40,6 +38,7 @@ from cofactor.recipes.hosts import (
     role_hosts,
     summing_of,
 )
+from cofactor.recipes.outcome import data_facts, together_of
 from cofactor.recipes.promising import guarantee_of
 from cofactor.recipes.surveys import check_surveys, left_by, note_surveys
 from cofactor.recipes.telling import told_rounds
@@ -109,7 +108,8 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
     schedules = {} if budget is None else _schedules(settled, federation, budget, training.surveys)
     ledgers = {} if budget is None else _ledgers(federation, budget, schedules, session.name, training)
     coordinator = settled.coordinator(facts, training.seed)
-    loudest = noise_beside_own(settled, federation, schedules)
+    stricter = {party.name for party in federation.parties if party.budget is not None}
+    loudest = noise_beside_own(settled, facts, schedules, stricter)
     hosts = {
         party.name: host_of(
             settled,
@@ -150,15 +150,33 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         model=model,
         recipe=as_table(settled),
         seed=training.seed,
-        data=_data_facts(facts),
+        data=data_facts(facts),
         created=created.isoformat(timespec="seconds"),
         seconds=time.perf_counter() - start,
         events=tuple(events),
-        guarantee=guarantee_of(settled, federation, budget, all_released(ledgers, session.name, *surveyed)),
+        guarantee=guarantee_of(
+            settled,
+            facts,
+            budget,
+            all_released(ledgers, session.name, *surveyed),
+            alignment=federation.alignment,
+            doubts=doubts_about(federation),
+        ),
         homes=homes,
         captured=captured(capture, settled, federation, model, keys),
-        together=_together(
-            settled, federation, budget, session, ledgers, coordinator.rounds, tuple(roles), surveyed
+        together=together_of(
+            settled,
+            facts,
+            budget,
+            session,
+            {name: ledger.content() for name, ledger in ledgers.items()},
+            {name: released(ledger, session.name, *surveyed) for name, ledger in ledgers.items()},
+            stricter=stricter,
+            rounds=coordinator.rounds,
+            roles=tuple(roles),
+            surveys=surveyed,
+            simulated=federation.simulated,
+            alignment=federation.alignment,
         ),
     )
 
@@ -258,77 +276,3 @@ def _finished(hosts: Mapping[str, Host], last: bytes) -> dict[str, Any]:
     with ThreadPoolExecutor(min(max(1, len(hosts)), 64)) as pool:
         futures = {name: pool.submit(host.finish, last) for name, host in hosts.items()}
         return {name: future.result() for name, future in futures.items()}
-
-
-def _together(
-    recipe: Recipe,
-    federation: Federation,
-    budget: Budget | None,
-    session: Session,
-    ledgers: Mapping[str, Ledger],
-    rounds: int,
-    roles: tuple[str, ...],
-    surveyed: Mapping[str, str],
-) -> Together:
-    facts, sent = federation.facts, session.transcript.bytes_by_sender()
-    shared = {} if budget is None else recipe.promise(facts, budget).shared
-    # Whoever has a budget of its own adds all of its noise itself.
-    shares = {party.name: shared if party.budget is None else {} for party in federation.parties}
-    parties = {}
-    for at, name in enumerate(facts.parties):
-        own = [] if name not in ledgers else released(ledgers[name], session.name, *surveyed)
-        parties[name] = PartyFacts(
-            users=facts.users[at],
-            items=facts.items[at],
-            ratings=facts.ratings[at],
-            bytes_sent=sent[name],
-            # What a cohort releases is all devices' together; what one of them would lose shows in no number.
-            epsilon=None if budget is None or facts.cohort else _loss(own, budget, shares[name]),
-        )
-    return Together(
-        split=facts.split,
-        session=session.name,
-        simulated=federation.simulated,
-        budget=None if budget is None else as_table(budget),
-        parties=parties,
-        rounds=rounds,
-        roles=roles,
-        traffic=sent.total(),
-        transcript=session.transcript.content(),
-        ledgers={name: ledger.content() for name, ledger in ledgers.items()},
-        surveys=surveyed,
-        alignment=federation.alignment,
-    )
-
-
-def _loss(events: list[Event], budget: Budget, shares: Mapping[str, float]) -> float | None:
-    """Return what a party loses if all others collude: only its own share of the noise protects it then."""
-    from cofactor.privacy.accountant import spent
-
-    parts = [shares.get(release_of(event), 1.0) for event in events]
-    if any(
-        isinstance(each.mechanism, DiscreteLaplace) and part < 1
-        for each, part in zip(events, parts, strict=True)
-    ):
-        return None  # a part of such noise is mostly 0: it has another law, and next to no use
-    alone = [
-        replace(event, mechanism=_own(event.mechanism, part))
-        for event, part in zip(events, parts, strict=True)
-    ]
-    try:
-        epsilon = spent(alone, budget.delta, unit=budget.unit, adjacency=budget.adjacency).epsilon
-    except Refused:
-        return None
-    return epsilon if epsilon < float("inf") else None
-
-
-def _own(mechanism: Any, part: float) -> Any:
-    """Return what is left of a mechanism if all others collude: part of the noise, or one's own coins."""
-    if isinstance(mechanism, PoissonBinomial) and part < 1:
-        return replace(mechanism, participants=1)
-    return mechanism.scaled(part**0.5)
-
-
-def _data_facts(facts: Facts) -> DataFacts:
-    scale = "implicit" if facts.implicit else str(facts.scale)
-    return DataFacts(facts.user_count, facts.item_count, facts.rating_count, scale)

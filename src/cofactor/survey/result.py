@@ -56,6 +56,8 @@ class Survey:
     """Who did not answer, or nothing that can be used, and why."""
     outside: Mapping[str, int] = field(default_factory=dict, repr=False)
     """By holder, how many numbers lay outside the question's range and were clipped: LOCAL, in no file."""
+    others: int = 0
+    """In one party's own folder: how many people the other parties asked, whose answers are in the tally."""
 
     def __post_init__(self) -> None:
         charged = [name for name, party in self.together.parties.items() if party.epsilon]
@@ -65,7 +67,8 @@ class Survey:
                 f"the survey of {self.question.name} does not say what was released in it: one answer by its "
                 "method, by each who answered."
             )
-        if not 0 < self.answered <= sum(self.together.parties[name].users for name in charged):
+        asked = sum(self.together.parties[name].users for name in charged) + self.others
+        if not 0 < self.answered <= asked:
             raise RunError(f"in the survey of {self.question.name}, more have answered than were asked.")
 
     def __str__(self) -> str:
@@ -171,6 +174,7 @@ class Survey:
                 "unanswered": dict(self.unanswered),
                 "mean": self.mean,
                 "estimate": self.estimate.tolist(),
+                "others": self.others,
             },
             "together": together_as_json(self.together),
             "versions": versions(),
@@ -208,6 +212,7 @@ class Survey:
                 created=facts["created"],
                 seconds=facts["seconds"],
                 unanswered=dict(told["unanswered"]),
+                others=int(told.get("others", 0)),
             )
             stored, anew = np.array([*told["estimate"], told["mean"]]), np.append(found.estimate, found.mean)
         except (KeyError, TypeError, ValueError, OSError, ConfigError, MemoryError) as error:

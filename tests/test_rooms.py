@@ -27,11 +27,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "survey": BASE | {"data", "privacy", "federation"},
     "recipes": BASE | LOWER | {"survey"},
     "cluster": BASE | {"data", "privacy", "crypto", "federation", "survey"},
+    "network": BASE | LOWER | {"survey", "recipes", "cluster"},
     "evaluate": BASE | {"data", "factors", "federation", "recipes"},
     "attacks": BASE | LOWER | {"survey", "recipes", "cluster", "evaluate"},
     "papers": BASE | LOWER | {"survey", "recipes", "cluster", "evaluate", "attacks"},
     "report": BASE,
-    "cli": BASE | LOWER | {"survey", "recipes", "cluster", "evaluate", "attacks", "papers", "report"},
+    "cli": BASE
+    | LOWER
+    | {"survey", "recipes", "cluster", "network", "evaluate", "attacks", "papers", "report"},
 }
 FACE = "__init__"
 """The public face stands above all rooms: it may import any, and only the command line asks its version."""

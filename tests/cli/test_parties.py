@@ -210,6 +210,7 @@ def test_demo_ends_with_an_attack_that_a_private_run_resists(small_demo: Path, c
     assert cofactor("audit", plain, "--attack", "reconstruction", "--json").json["verdict"] == "succeeded"
 
 
+@pytest.mark.slow
 def test_demo_prints_guarantees_and_comparisons_for_people(small_demo: Path, cofactor: Command) -> None:
     done = cofactor("demo", "--out", "mine", "--quiet")
     assert done.code == 0

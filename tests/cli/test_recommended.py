@@ -75,6 +75,7 @@ def test_parties_share_noise_and_everything_is_verified(folder: Path, cofactor: 
     assert (again.code, "--public-items table.csv" in again.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_devices_with_a_file_each_do_not_tell_how_many_ratings_they_have(
     folder: Path, cofactor: Command
 ) -> None:
@@ -134,6 +135,7 @@ def test_single_ratings_are_protected_by_the_recipe_for_them(folder: Path, cofac
 # With one.
 
 
+@pytest.mark.slow
 def test_shared_biases_are_secure_als_without_factors(cofactor: Command) -> None:
     done = cofactor("train", *SHOPS, "--recipe", "shared-biases", "--scale", "1:5", *PRIVATE)
     assert done.code == 0, done.err

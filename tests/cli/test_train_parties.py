@@ -353,6 +353,7 @@ def test_training_again_from_a_simulation_takes_one_file(folder: Path, cofactor:
     assert second["together"]["simulated"] is True
 
 
+@pytest.mark.slow
 def test_training_again_from_a_run_without_ratings_needs_no_scale(folder: Path, cofactor: Command) -> None:
     lines = [line.rpartition(",")[0] for line in worlds.FILES["all.csv"].splitlines()]
     (folder / "clicks.csv").write_text("\n".join(lines) + "\n")

@@ -191,6 +191,7 @@ def test_parties_have_weights_of_their_own(folder: Path, cofactor: Command) -> N
     assert "has a weight for none of these" in wrong.err
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_newer_data_if_its_weights_are_named_again(
     folder: Path, cofactor: Command
 ) -> None:

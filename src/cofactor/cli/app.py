@@ -12,6 +12,8 @@ from cofactor.cli import (
     data,
     demo,
     doctor,
+    host,
+    join,
     plan,
     recommend,
     reproduce,
@@ -64,3 +66,5 @@ app.command()(budget.budget)
 app.command()(reproduce.reproduce)
 app.command()(doctor.doctor)
 app.add_typer(data.app, name="data")
+app.add_typer(host.app, name="host")
+app.add_typer(join.app, name="join")

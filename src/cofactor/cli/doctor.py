@@ -20,6 +20,7 @@ EXTRAS = {
     "tenseal": ("tenseal", "for encrypted sums", "he"),
     "scikit-learn": ("sklearn", "for clustering", "cluster"),
     "openmined.psi": ("private_set_intersection", "to find users in common", "psi"),
+    "nvflare": ("nvflare", "for parties on a network", "net"),
 }
 """By package that only some commands need: what it is imported as, for what, and in which extra it is."""
 

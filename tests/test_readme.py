@@ -11,6 +11,7 @@ Command = Any
 NUMBER = re.compile(r"\d+\.\d+")
 
 
+@pytest.mark.slow
 def test_readme_prints_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

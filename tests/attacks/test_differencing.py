@@ -183,9 +183,8 @@ def mended(aggregate: Any) -> Captured:
     return captured(train(recipe, federation, budget=USER, random=InsecureRandom(2), capture="coordinator"))
 
 
-@pytest.mark.parametrize(
-    "aggregate", [SecureSum(dropout=0.0), pytest.param(PlainSum(), marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("aggregate", [SecureSum(dropout=0.0), PlainSum()])
 def test_the_mended_recipe_gives_no_more_than_a_guess(aggregate: Any) -> None:
     kept = mended(aggregate)
     found = differenced(kept.view("coordinator"), starts=1)

@@ -29,6 +29,7 @@ def uploaded(epochs: int = 100) -> Captured:
     return captured(train(RECIPE, federation, seed=1, random=InsecureRandom(4), capture=rounds))
 
 
+@pytest.mark.slow
 def test_many_uploads_with_fresh_noise_give_ratings_away_and_few_do_not() -> None:
     kept = uploaded()
     guesses = averaged(kept.view("coordinator"))

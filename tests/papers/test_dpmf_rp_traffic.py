@@ -15,6 +15,7 @@ def table() -> list[Row]:
     return traffic.table1(material(), QUICK, nobody)
 
 
+@pytest.mark.slow
 def test_what_a_device_sends_is_what_is_reckoned_to_a_hundredth(table: list[Row]) -> None:
     lines = {row.line for row in table}
     assert lines == {
@@ -38,6 +39,7 @@ def test_more_devices_cost_a_device_the_same_for_each_of_them() -> None:
     assert plain.keys == 0
 
 
+@pytest.mark.slow
 def test_table_1_says_how_far_the_papers_formula_is(table: list[Row]) -> None:
     found = traffic.findings1(table)
     assert "Computation is not measured" in found[0]

@@ -147,6 +147,7 @@ def test_table_6_tries_all_methods_from_all_starts_and_equation_42_both_ways() -
     assert {method for names in NAMES.values() for method in names} == set(METHODS)
 
 
+@pytest.mark.slow
 def test_table_6_shows_both_signs_and_the_papers_methods(
     sides: Sided, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +189,7 @@ def test_under_noise_all_factors_or_several_items_are_fixed_in_turn() -> None:
     assert under_noise(SGD_OBS, items=10).fixed == under_noise(SGD_INCL, items=7).fixed + 3 == 10  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_figures_show_what_noise_leaves_beside_levels(sides: Sided, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noise, "ATTACKED", (SEMI_OBS, SGD_INCL))
     first, second = (make(sides, QUICK, nobody) for make in (noise.figure1, noise.figure2))
@@ -205,6 +207,7 @@ def test_figures_show_what_noise_leaves_beside_levels(sides: Sided, monkeypatch:
     assert claims.findings1(first) and claims.findings2(second)  # noqa: PT018
 
 
+@pytest.mark.slow
 def test_figure_3_shows_much_noise_where_all_items_are_sent(sides: Sided) -> None:
     rows = noise.figure3(sides, QUICK, nobody)
     assert {row.column for row in rows} == {"b = 1", "b = 100", "b = 10000"}
@@ -219,6 +222,7 @@ def test_behind_a_sum_there_is_one_upload_for_all(sides: Sided) -> None:
     assert (upload.sender, upload.users) == (SUM, sides.ratings.user_count)
 
 
+@pytest.mark.slow
 def test_defences_leave_no_more_than_guesses_do(sides: Sided, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = {name: behind.DEFENCES[name] for name in (PLAIN, SECURE, BUDGET)}
     monkeypatch.setattr(behind, "QUICK_USERS", 6)

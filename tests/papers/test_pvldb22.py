@@ -176,6 +176,7 @@ def test_figure_10_says_where_joining_beats_the_users_own_mean() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_figure_10_is_made_of_devices_that_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_DROPOUTS", {0.3: (0.0,), 0.6: (0.0, 0.5)})
     monkeypatch.setattr(devices, "_FEW", (10.0,))
@@ -208,6 +209,7 @@ def traffic() -> list[Row]:
     return FIGURES["figure2"].rows(material(), Effort(), nobody)
 
 
+@pytest.mark.slow
 def test_messages_hold_their_vectors_in_32_bits_and_little_else(traffic: list[Row]) -> None:
     found = {(row.panel[:6], row.line, row.column): row.ours for row in traffic}
     for panel, line, numbers in (

@@ -203,6 +203,7 @@ def test_no_two_clusterings_share_their_chance() -> None:
     assert len(set(keys)) == len(keys) == 12
 
 
+@pytest.mark.slow
 def test_what_the_thesis_compares_stands_in_every_panel_with_all_its_columns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,16 +2,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint bench docs clean clean-kernels
+.PHONY: demo test test-slow test-net-full lint bench docs clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/cofactor demo
 
 test: .venv/installed
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-slow: .venv/installed
 	$(BIN)/pytest -n 2 --dist loadfile -m slow
+
+test-net-full: .venv/installed
+	$(BIN)/pytest -n 2 --dist loadfile -m net
 
 lint: .venv/installed
 	$(BIN)/ruff check .

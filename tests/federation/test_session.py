@@ -10,8 +10,9 @@ import pytest
 
 from cofactor.errors import RunError
 from cofactor.federation.host import write_bytes
-from cofactor.federation.session import alone_in, begun, terms_of
+from cofactor.federation.session import alone_in, begun, tell, terms_of, told_before
 from cofactor.federation.transcript import Transcript
+from cofactor.progress import Progress
 from tests.federation.making import BUDGET, ItemSums, horizontal
 
 TERMS: dict[str, Any] = {"seed": 3, "split": "horizontal"}
@@ -46,6 +47,17 @@ def test_torn_line_of_the_transcript_is_dropped(tmp_path: Path) -> None:
     lines.write_bytes(lines.read_bytes()[:-5])
     assert not begun(tmp_path, TERMS, ()).transcript.sent
     assert Transcript.open(lines).count == 1
+
+
+def test_torn_line_of_progress_is_left_out_wherever_it_stands(tmp_path: Path) -> None:
+    before, after = Progress("round", 1, 2), Progress("round", 2, 2)
+    tell(tmp_path, before)
+    with (tmp_path / "events.jsonl").open("ab") as file:
+        file.write(b'{"stage": "rou\xff\n')
+    tell(tmp_path, after)
+    with (tmp_path / "events.jsonl").open("ab") as file:
+        file.write(b'{"stage"')
+    assert told_before(tmp_path) == [before, after]
 
 
 def test_what_differs_is_named(tmp_path: Path) -> None:

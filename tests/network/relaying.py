@@ -201,5 +201,7 @@ def conducted(
 
 def extract_of(seat: Any) -> bytes:
     """Return what a party tells of its ledger in the end."""
-    content: bytes = seat.work.ledger.extract(seat.sitting.proposal.session, budget=seat.work.budget)
+    content: bytes = seat.work.ledger.extract(
+        seat.sitting.proposal.session, party=seat.sitting.name, budget=seat.work.budget
+    )
     return content

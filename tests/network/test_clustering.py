@@ -470,7 +470,7 @@ def test_a_party_that_does_not_say_what_it_charged_is_named(table: Table) -> Non
     half, session = table.driven(), session_of(table.coordinator, table.proposal)
     ledgers = {name: extract_of(seat) for name, seat in table.seats.items()}
     with pytest.raises(RunError, match="shop did not say what was charged"):
-        table.coordinator.save(table.folder / "run", session, half, {"bank": ledgers["bank"]})
+        table.coordinator.save(table.folder / "run", session, half, {**ledgers, "shop": b""})
     with pytest.raises(RunError, match="shop sent a ledger that is not its own"):
         table.coordinator.save(table.folder / "run", session, half, {**ledgers, "shop": ledgers["bank"]})
 

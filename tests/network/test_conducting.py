@@ -1,5 +1,6 @@
 """A coordinator, its parties, and what happens when either goes away and comes back."""
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,18 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cofactor.federation.books import open_ledger
 from cofactor.federation.declining import code_in
 from cofactor.federation.labels import round_of
 from cofactor.federation.messages import Heading, Letter
+from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.federation.verify import verify
+from cofactor.network.agreement import charged_text
 from cofactor.network.conducting import Outcome
 from cofactor.network.letters import Accepted, Finished, Told
-from cofactor.network.outcomes import PAUSE, read_outcome
+from cofactor.network.outcomes import PAUSE, read_outcome, write_fewest
 from cofactor.network.proposal import Proposal
 from cofactor.network.site import Site
 from cofactor.privacy.accountant import spent
 from cofactor.privacy.budget import Budget
+from cofactor.privacy.ledger import Ledger
 from cofactor.recipes.horizontal import HorizontalMF
 from cofactor.recipes.opened_sums import SharedSum
 from cofactor.recipes.sums import PlainSum, SecureSum
@@ -445,3 +450,74 @@ def test_a_ledger_of_another_session_or_party_is_no_ledger_of_this_one(tmp_path:
     assert outcome.outcome == "refused"
     assert "south: what it charged is not signed by it" in outcome.words
     assert not (tmp_path / "host" / "run" / "run.json").exists()
+
+
+def test_a_ledger_that_was_begun_under_another_name_is_told_of_under_the_partys(tmp_path: Path) -> None:
+    """Commands name a party after its file: cofactor budget ratings.csv."""
+    found = world(tmp_path)
+    file = tmp_path / "north.csv"
+    open_ledger(Party.from_csv(file, name="ratings"), replace(BUDGET, epsilon=9.0), tmp_path)
+    assert Ledger.open(tmp_path / "north.csv.ledger").party == "ratings"
+    assert found.conduct().outcome == "finished"
+    assert_sound(found, 3)
+    assert verify(tmp_path / "host" / "run", ledgers=[tmp_path / "north.csv.ledger"]).holds
+
+
+def test_a_run_ends_without_a_party_that_is_gone_for_good_if_it_may(tmp_path: Path) -> None:
+    found = world(tmp_path, PLAIN)
+    (tmp_path / "host").mkdir()
+    write_fewest(tmp_path / "host", 3)
+    gone = found.once(lambda _, head: head.kind == "Finish", lambda _: setattr(found.channel, "lose", south))
+    found.channel.before = gone
+    waiting = found.conduct()
+    assert (waiting.outcome, waiting.missing) == ("paused", ("south",))
+    assert "--resume --fewest 2" in waiting.words
+    write_fewest(tmp_path / "host", 2)
+    waiting = found.conduct()
+    assert (waiting.outcome, waiting.missing) == ("paused", ())
+    assert found.conduct().outcome == "finished"
+    promise = found.run.guarantee
+    assert any("Not heard of in the end: south" in each for each in promise.warnings)
+    costs = [
+        spent([event for _, event in entries(site)], BUDGET.delta, unit="user", adjacency="empty").epsilon
+        for site in found.known.values()
+    ]
+    assert promise.epsilon == pytest.approx(max(costs), rel=1e-9)
+    verdict = verify(tmp_path / "host" / "run")
+    assert verdict.holds, [each for each in verdict.checks if not each.holds]
+
+
+def south(party: str, _: int, __: int | None) -> bool:
+    return party == "south"
+
+
+def test_a_party_that_lost_its_sessions_folder_is_missing_from_the_rest(tmp_path: Path) -> None:
+    found = world(tmp_path, PLAIN)
+    (tmp_path / "host").mkdir()
+    write_fewest(tmp_path / "host", 2)
+    found.channel.before = found.once(lambda _, head: head.round == 2, die)
+    found.killed()
+    shutil.rmtree(found.known["south"].session_folder(SESSION))
+    found.restart("south")
+    assert [found.conduct().outcome for _ in range(2)] == ["paused", "finished"]
+    assert {round_of(event) for _, event in entries(found.known["north"])} == {1, 2, 3, 4}
+    assert {round_of(event) for _, event in entries(found.known["south"])} == {1}
+    verdict = verify(tmp_path / "host" / "run")
+    assert verdict.holds, [each for each in verdict.checks if not each.holds]
+
+
+def test_a_party_with_a_budget_that_says_nothing_of_its_charges_is_no_free_one(tmp_path: Path) -> None:
+    found = world(tmp_path, PLAIN)
+    north = found.known["north"]
+
+    def hide(party: str, head: Heading, answer: bytes) -> bytes:
+        if head.kind != "Finished" or party != "north":
+            return answer
+        signature = north.identity.sign(charged_text(found.proposal, b""))
+        return reworded(
+            answer, Finished, ledger=np.zeros(0, np.uint8), signature=np.frombuffer(signature, np.uint8)
+        )
+
+    outcome = lying(found, hide).conduct()
+    assert outcome.outcome == "refused"
+    assert "north did not say what was charged" in outcome.words

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ class Wire:
         self.dead: set[str] = set()
         self.slow: set[str] = set()
         self.failing: set[str] = set()
+        self.mute: set[str] = set()
         self.over = threading.Event()
         self.sent: list[str] = []
         self.reply = b""
@@ -28,7 +30,7 @@ class Wire:
         if party in self.failing:
             raise ValueError("rated 4.5 by Ann")
         until = time.monotonic() + seconds
-        while party in self.dead | self.slow:
+        while party in self.dead | self.slow | self.mute:
             if self.over.is_set():
                 raise Ended
             if time.monotonic() > until:
@@ -115,3 +117,19 @@ def test_end_of_the_job_ends_the_question(channel: FlareChannel, wire: Wire) -> 
     threading.Timer(0.1, wire.over.set).start()
     with pytest.raises(Ended):
         channel.ask(1, {"north": b"", "south": b""})
+
+
+def test_party_that_lives_and_never_answers_keeps_nobody_else_waiting(wire: Wire) -> None:
+    channel = FlareChannel(wire, ("north", "south"), patience=replace(QUICK, deadline=30.0))
+    wire.mute.add("south")
+    wire.dead.add("south")
+    channel.ask(1, {"south": b""})
+    for round in range(1, 6):
+        wire.dead.clear()  # a sign of life, and then none
+        channel.ask(round, {"south": b""})
+        time.sleep(0.05)
+        wire.dead.add("south")
+        assert set(channel.ask(round, {"north": b"", "south": b""}).by_party) == {"north"}
+    assert wire.sent.count("south") == 2
+    wire.over.set()
+    channel.close()

@@ -70,6 +70,38 @@ def test_a_lot_that_does_not_suit_cannot_be_drawn_again_and_again_nor_in_other_s
     assert conducted(tmp_path / "again", other, found.channel).outcome == "finished"
 
 
+def test_a_session_that_is_left_after_its_beginning_or_end_costs_a_try_as_well(tmp_path: Path) -> None:
+    found = table(tmp_path, SHARED)
+    for number in range(4):
+        each = replace(found.proposal, session=f"{number}" * 16)
+        left = Table(tmp_path / f"{number}", found.known, each, found.channel)
+        left.folder.mkdir()
+        if number < 3:
+            left.conduct_until("Begin", 1)
+            assert found.charged() == 0
+        else:
+            assert conducted(left.folder / "host", each, found.channel).outcome == "refused"
+    assert "3 dealings of keys were broken off" in found.log()
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "enough"),
+    [(SharedSum(dropout=0.6, needed=3, decrypters=3), 2), (SharedSum(dropout=0.0), 5)],
+)
+def test_the_fewest_of_whom_a_sum_is_opened_count_as_parties(
+    aggregate: Any, enough: int, tmp_path: Path
+) -> None:
+    known = sites(tmp_path, names=("north", "south", "west", "east", "mid"))
+    work = training(replace(SHARED, aggregate=aggregate), budget=BUDGET)
+    found = Table(tmp_path, known, proposal_of(known, work), channel_to(known))
+    text = POLICY_TEXT + "trusting = true\n"
+    for fewest, code in ((enough + 1, "policy: parties"), (enough, None)):
+        for site in known.values():
+            policy = text.replace("minimum_parties = 2", f"minimum_parties = {fewest}")
+            (site.folder / POLICY).write_text(policy)
+        assert found.propose() == code
+
+
 def test_dealings_of_which_something_came_do_not_count(tmp_path: Path) -> None:
     found = table(tmp_path, SHARED, budget=None)
     for number in range(5):

@@ -120,6 +120,13 @@ class Table:
     def sessions(self, party: str = "north") -> Path:
         return self.known[party].folder / "sessions" / SESSION
 
+    def forget(self, party: str = "north") -> None:
+        """Lose all that a party kept of its session, and that it ever began one."""
+        shutil.rmtree(self.sessions(party))
+        for mark in self.known[party].approvals.glob("*.opened"):
+            mark.unlink()
+        self.restart(party)
+
 
 def table(
     folder: Path,
@@ -211,8 +218,7 @@ def test_steps_that_are_left_out_are_refused(tmp_path: Path) -> None:
     found = table(tmp_path)
     found.conduct_until("Begin")
     tell, agree = found.said(Tell), found.said(Agree)
-    shutil.rmtree(found.sessions())
-    found.restart()
+    found.forget()
     question = Letter(session=SESSION, round=1, sender=COORDINATOR, body=Begin()).to_bytes()
     for body in (tell, agree, Begin(), Finish(last=np.zeros(1, np.uint8))):
         assert found.code(body) == "unknown session"
@@ -252,23 +258,44 @@ def test_a_session_whose_folder_was_lost_is_not_begun_again(tmp_path: Path) -> N
     found.conduct_until("Finish")
     before = found.charged()
     assert before
-    found.channel.seats["north"].close()
     shutil.rmtree(found.sessions())
-    found.channel.seats["north"] = Seat(found.known["north"])
+    found.restart()
+    assert found.propose() == "unknown session"
+    assert "what had left by then is not known any more" in found.log()
+    found.sessions().mkdir()
+    found.forget()
     for body in (Propose(proposal=found.proposal.as_json()), found.said(Tell), found.said(Agree)):
         assert found.code(body) is None
-    assert found.code(Begin()) == "other terms"
-    assert found.code(Begin()) == "other terms"
-    assert "its folder is gone" in found.log()
+    assert found.code(Begin()) == "unknown session"
+    assert found.code(Begin()) == "unknown session"
+    assert "the ledger has charges of this session" in found.log()
     assert found.charged() == before
+
+
+def test_ids_that_came_after_a_yes_are_not_shown_by_it(tmp_path: Path) -> None:
+    found = table(tmp_path, policy=POLICY_TEXT + "newer_data = true\n")
+    assert conducted(tmp_path / "host", found.proposal, found.channel).outcome == "finished"
+    with (tmp_path / "north.csv").open("a") as file:
+        file.write("u0-0,999,5\n")
+    found.restart()
+    assert found.propose() == "other terms"
+    assert "other ids would be shown than before" in found.log()
+
+
+def test_letters_that_no_round_has_are_not_even_written_down(tmp_path: Path) -> None:
+    found = table(tmp_path)
+    found.conduct_until("Finish")
+    lines = (found.sessions() / "transcript.jsonl").read_bytes()
+    for round, body in ((1, found.said(Tell)), (LAST + 1, found.asked(LAST).body)):
+        assert found.code(body, round=round) is not None
+    assert (found.sessions() / "transcript.jsonl").read_bytes() == lines
 
 
 def test_one_party_cannot_be_given_other_terms_than_follow_from_what_all_told(tmp_path: Path) -> None:
     found = table(tmp_path)
     found.conduct_until("Begin")
     agree = found.said(Agree)
-    shutil.rmtree(found.sessions())
-    found.restart()
+    found.forget()
     terms = json.loads(agree.terms)
     other = replace(agree, terms=json.dumps({**terms, "users": [1, 1, 1]}))
     for body in (Propose(proposal=found.proposal.as_json()), found.said(Tell), other):

@@ -346,10 +346,8 @@ def test_a_party_that_does_not_say_what_its_answer_cost_is_named(table: Table) -
     session, half = session_of(table.coordinator, table.proposal), table.coordinator.begin()
     drive(half, Relay(table.seats), session, table.coordinator.listening(nobody))
     ledgers = {name: extract_of(seat) for name, seat in table.seats.items()}
-    with pytest.raises(RunError, match="south answered, and did not say what that cost"):
-        table.coordinator.save(
-            table.folder / "run", session, half, {name: ledgers[name] for name in ("north", "west")}
-        )
+    with pytest.raises(RunError, match="south did not say what was charged"):
+        table.coordinator.save(table.folder / "run", session, half, {**ledgers, "south": b""})
     with pytest.raises(RunError, match="south sent a ledger that is not its own"):
         table.coordinator.save(table.folder / "run", session, half, {**ledgers, "south": ledgers["north"]})
 

@@ -19,6 +19,7 @@ from cofactor.federation.run import Run
 from cofactor.federation.transcript import Transcript
 from cofactor.federation.verify import verify
 from cofactor.network.conducting import Outcome
+from cofactor.network.rehearsing import rehearse
 from cofactor.network.site import Site
 from cofactor.network.sources import RatingsSource
 from cofactor.privacy.accountant import spent
@@ -121,6 +122,12 @@ def in_own_order(place: int) -> list[tuple[str, int, int]]:
     return found[40 * place :] + found[: 40 * place]
 
 
+def few_in_common(place: int) -> list[tuple[str, int, int]]:
+    """Return ratings of users of whom at each party only some are at all, and rate otherwise."""
+    common = [(user, item, 5) for user, item, _ in vertical_rows(place) if int(user[1:]) < 15]
+    return common + [(f"{user}-{place}", item, 1) for user, item, _ in vertical_rows(place)]
+
+
 def of_own_items(place: int) -> list[tuple[str, int, int]]:
     """Return ratings of items of which each party lacks one, that the others have."""
     return [row for row in rows(place) if row[1] != place + 1]
@@ -133,16 +140,17 @@ def of_own_items(place: int) -> list[tuple[str, int, int]]:
         (replace(QUICK, aggregate=SecureSum(dropout=0.0)), rows, "union"),
         (VERTICAL, some_missing, "union"),
         (VERTICAL, in_own_order, "psi"),
+        (replace(VERTICAL, learning_rate=0.05), few_in_common, "psi"),
         (SecureALS(factors=2, aggregate=PlainSum()), rows, "union"),
         (SharedBiases(aggregate=PlainSum()), rows, "union"),
         (VerticalTaste(aggregate=PlainSum()), some_missing, "union"),
     ],
-    ids=["horizontal", "secure sum", "vertical", "psi", "als", "biases", "taste"],
+    ids=["horizontal", "secure sum", "vertical", "psi", "few in common", "als", "biases", "taste"],
 )
 def test_without_noise_parties_train_what_one_process_trains(
     recipe: Any, make: Rows, ids: str, tmp_path: Path
 ) -> None:
-    split = "vertical" if make in (some_missing, in_own_order) else "horizontal"
+    split = "vertical" if make in (some_missing, in_own_order, few_in_common) else "horizontal"
     known, _, outcome = trained(tmp_path, recipe, make=make, ids=ids, split=split)
     assert outcome.outcome == "finished", outcome
     there = parties_here(tmp_path)
@@ -158,6 +166,7 @@ def test_without_noise_parties_train_what_one_process_trains(
         assert found.model is not None
         np.testing.assert_array_equal(found.model.user_ids, np.arange(together.facts.user_count))
         np.testing.assert_allclose(found.model.item_vectors, expected.model.item_vectors, atol=1e-6)
+        assert found.model.mean == pytest.approx(expected.model.mean)
     else:
         assert_same(found.model, expected.model)
     assert found.homes == {}
@@ -409,3 +418,26 @@ def test_a_ledger_without_room_refuses_before_the_first_round_whatever_the_polic
     assert "its ledger has no room for that" in outcome.words
     assert {name: entries(site) for name, site in known.items()} == before
     assert {round for round, _ in channel.kinds} == {0}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "make"),
+    [
+        (QUICK, rows),
+        (replace(QUICK, rounds=6, aggregate=SecureSum(dropout=0.0)), rows),
+        (SecureALS(factors=2), rows),
+        (VERTICAL, vertical_rows),
+    ],
+    ids=["plain", "secure sum", "als", "vertical"],
+)
+def test_a_party_sends_about_as_much_as_the_plan_says(recipe: Any, make: Rows, tmp_path: Path) -> None:
+    vertical = make is vertical_rows
+    budget = Budget(epsilon=4.0, delta=1e-5, unit="rating") if vertical else BUDGET
+    split = "vertical" if vertical else "horizontal"
+    work = training(recipe, budget=budget, split=split)
+    known = sites(tmp_path, make=make)
+    proposal = proposal_of(known, work)
+    said = rehearse(known["north"], proposal).planned.traffic
+    assert conducted(tmp_path / "host", proposal, channel_to(known)).outcome == "finished"
+    lines = Transcript.open(known["north"].session_folder(SESSION) / "transcript.jsonl")
+    assert 0.7 < said / lines.bytes_by_sender()["north"] < 1.4

@@ -93,8 +93,12 @@ def test_a_unit_changes_a_step_by_no_more_than_the_bound(
     assert_bounded(step, bound, datasets(budget.unit), pairs=40, climbs=40)
 
 
-@pytest.mark.parametrize("budget", [RATING, USER], ids=["rating", "user"])
-def test_a_unit_changes_the_mean_by_no_more_than_the_bound(budget: Budget) -> None:
+@pytest.mark.parametrize(
+    ("budget", "searched"),
+    [(RATING, False), (USER, False), (RATING, True)],
+    ids=["rating", "user", "rating of users who were searched for"],
+)
+def test_a_unit_changes_the_mean_by_no_more_than_the_bound(budget: Budget, searched: bool) -> None:
     captured: list[Any] = []
 
     def total(units: tuple[Any, ...]) -> Any:
@@ -105,6 +109,7 @@ def test_a_unit_changes_the_mean_by_no_more_than_the_bound(budget: Budget) -> No
             return bounded.value
 
         half._home.door.release = release
+        half._home = replace(half._home, facts=replace(half._home.facts, searched=searched))
         released_total(half._home, half._ratings, budget.unit, summed=False)
         return captured[-1]
 

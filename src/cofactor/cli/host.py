@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from cofactor.cli import options
-from cofactor.cli.host_run import check_admitted, proposed, see_through
-from cofactor.cli.network_text import check_engine, compared
+from cofactor.cli.host_run import check_admitted, check_fewest, proposed, see_through
+from cofactor.cli.network_text import alone, check_engine, compared
 from cofactor.cli.outcome import print_next
 from cofactor.cli.text import print_facts, print_json, print_line, print_table
 from cofactor.errors import ConfigError, RunError, did_you_mean
@@ -131,10 +131,15 @@ def run(
         int | None,
         typer.Option(help="How many parties must be there to go on; all, if left out. All must agree first."),
     ] = None,
-    deadline: Annotated[float, typer.Option(help="Seconds that a party has for an answer.")] = 600.0,
+    deadline: Annotated[
+        float | None, typer.Option(help="Seconds that a party has for an answer: 600, or as it began.")
+    ] = None,
     ping: Annotated[
-        float, typer.Option(help="Seconds without a sign of life after which a party is given up.")
-    ] = 10.0,
+        float | None,
+        typer.Option(
+            help="Seconds without a sign of life after which a party is given up: 10, or as before."
+        ),
+    ] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait for parties to come.")] = 86_400.0,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -153,13 +158,19 @@ def run(
     check_host(folder)
     place = out or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     check_out(place, overwrite=force)
-    if resume:
-        work = Hosted.resumed(folder, session)
-    else:
-        proposal = proposed(folder, config) if plan is None else read_proposal(plan)
-        check_admitted(folder, proposal)
-        work = Hosted.begin(folder, proposal, Patience(deadline=deadline, ping_patience=ping))
-    see_through(work, fewest, Waiting(come=patience), quiet=quiet or json)
+    given = {"deadline": deadline, "ping_patience": ping}
+    said = {name: each for name, each in given.items() if each is not None}
+    with alone(folder, "cofactor host run"):
+        if resume:
+            work = Hosted.resumed(folder, session)
+            check_fewest(fewest, work.proposal)
+            work.wait_for(**said)
+        else:
+            proposal = proposed(folder, config) if plan is None else read_proposal(plan)
+            check_admitted(folder, proposal)
+            check_fewest(fewest, proposal)
+            work = Hosted.begin(folder, proposal, Patience(**said))
+        see_through(work, fewest, Waiting(come=patience), quiet=quiet or json)
     work.copy_to(place, overwrite=force)
     if json:
         print_json({"run": str(place), "session": work.proposal.session, "outcome": "finished"})

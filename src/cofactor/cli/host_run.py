@@ -1,9 +1,11 @@
 """`cofactor host run`: what is proposed to whom, and seeing it through."""
 
+import os
 import signal
+import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from cofactor.cli.network_text import Tail, check_engine, say
 from cofactor.cli.text import ProgressLine
@@ -39,9 +41,18 @@ def check_admitted(folder: Path, proposal: "Proposal") -> None:
         raise Refused(f"the proposal names {', '.join(wrong)}, not admitted with that key, or revoked.")
 
 
+def check_fewest(fewest: int | None, proposal: "Proposal") -> None:
+    """Refuse a number of parties that can never be there."""
+    if fewest is not None and not 1 <= fewest <= len(proposal.parties):
+        raise ConfigError(f"--fewest must lie between 1 and {len(proposal.parties)}, the number of parties.")
+
+
 def see_through(work: "Hosted", fewest: int | None, waiting: "Waiting", *, quiet: bool) -> None:
     """Run it, and show how far it is; refuse if that is how it ended."""
+    from cofactor.network.processes import check_port
+
     check_engine()
+    check_port(work.host)
     signal.signal(signal.SIGTERM, _stop)
     # A shell that starts this in the background lets it ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -54,6 +65,9 @@ def see_through(work: "Hosted", fewest: int | None, waiting: "Waiting", *, quiet
         say(f"session {work.proposal.session}; Ctrl-C stops, and --resume goes on.")
     try:
         outcome = work.run(fewest=fewest, waiting=waiting, listen=nobody if quiet else _said)
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        say(f"stopped. Go on with: cofactor host run {work.host} --resume")
+        end_now(130 if isinstance(stopped, KeyboardInterrupt) else 0)
     finally:
         done.set()
         follow.join(timeout=2)
@@ -74,3 +88,10 @@ def _said(event: Progress) -> None:
 
 def _stop(*_: object) -> None:
     raise SystemExit(0)
+
+
+def end_now(code: int) -> NoReturn:
+    """End this process, whatever threads of the engine still wait for a server that is gone."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

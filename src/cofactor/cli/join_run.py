@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cofactor.cli.network_text import Tail, agreed, at_terminal, check_engine, print_pending, say
+from cofactor.cli.network_text import (
+    LogTail,
+    Tail,
+    agreed,
+    alone,
+    at_terminal,
+    check_engine,
+    print_pending,
+    say,
+)
 from cofactor.cli.text import ProgressLine, print_json, print_line
 from cofactor.errors import ConfigError, Refused, RunError
 
@@ -54,7 +63,9 @@ def rehearsed(site: "Site", plan: Path, policy: Path | None, *, as_json: bool) -
 
 def take_part(site: "Site", person: str | None, progress: ProgressLine) -> None:
     """Run the party's process in the foreground, and ask about plans as they come."""
+    from cofactor.network.kit_policies import write_site
     from cofactor.network.processes import Client
+    from cofactor.network.site_log import LOG
 
     check_engine()
     if not (site.kit / "startup").is_dir():
@@ -65,14 +76,17 @@ def take_part(site: "Site", person: str | None, progress: ProgressLine) -> None:
     signal.signal(signal.SIGTERM, _stop)
     # A shell that starts this in the background lets it ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    tail, shown = Tail(progress), set[str]()
+    tail, log, shown = Tail(progress), LogTail(site.folder / LOG), set[str]()
     for each in site.sessions():
         tail.skip(each)
-    with Client(site.folder) as client:
-        say(f"{site.name} takes part. Ctrl-C stops; the same command goes on later.")
-        while client.running:
-            _look(site, person, tail, shown)
-            time.sleep(_LOOK)
+    with alone(site.folder, "cofactor join run"):
+        write_site(site.kit, site.folder)  # the folder may have been moved
+        with Client(site.folder) as client:
+            say(f"{site.name} takes part. Ctrl-C stops; the same command goes on later.")
+            while client.running:
+                _look(site, person, tail, shown)
+                log.show()
+                time.sleep(_LOOK)
     raise RunError(f"the party's process ended. See {site.kit / 'console.txt'} and {site.kit / 'log.txt'}.")
 
 

@@ -1,6 +1,7 @@
 """What people read and type while real parties work: keys, plans, yes or no, and progress."""
 
 import contextlib
+import fcntl
 import json
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,17 @@ EVENTS = "events.jsonl"
 def say(text: str) -> None:
     """Print something that happened, beside whatever the command prints."""
     print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def alone(folder: Path, command: str) -> Iterator[None]:
+    """Keep a second command out of a folder in which one is at work."""
+    with (folder / ".running").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused(f"another '{command}' is at work in {folder}. Stop it first, or wait.") from None
+        yield
 
 
 def check_engine() -> None:
@@ -107,3 +119,25 @@ class Tail:
         for line in whole.splitlines():
             with contextlib.suppress(ValueError, TypeError):
                 yield Progress(**json.loads(line))
+
+
+class LogTail:
+    """Shows what is added to a party's own log: what it has refused, and why."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = self._size()
+
+    def show(self) -> None:
+        """Show what came since the last look."""
+        if self._size() < self._read:
+            self._read = 0  # a new file was begun
+        with contextlib.suppress(OSError), self._path.open("rb") as file:
+            file.seek(self._read)
+            whole, end, _ = file.read().rpartition(b"\n")
+            self._read += len(whole + end)
+            for line in whole.decode(errors="replace").splitlines():
+                say(line)
+
+    def _size(self) -> int:
+        return self._path.stat().st_size if self._path.exists() else 0

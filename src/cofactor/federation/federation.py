@@ -162,6 +162,7 @@ class Federation:
             attributes=self.attributes,
             weights=self.weights,
             implicit=self.implicit,
+            searched=self.alignment is not None,
         )
 
     def with_public_items(self, items: PublicItems) -> "Federation":

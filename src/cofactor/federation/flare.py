@@ -16,6 +16,8 @@ from cofactor.federation.channel import Answers
 from cofactor.federation.declining import answers_from
 
 NOT_REACHED = "was not reached"
+_OPEN = 2
+"""Questions of one party that may be unanswered at the same time."""
 
 
 class Ended(Exception):
@@ -36,7 +38,7 @@ class Wire(Protocol):
 class Patience:
     """How long to wait for whom, in seconds."""
 
-    deadline: float = 60.0
+    deadline: float = 600.0
     """For an answer, however alive its party is."""
     ping_every: float = 2.0
     """Between two pings, and for the answer to one."""
@@ -61,9 +63,13 @@ class FlareChannel:
         """Take the wire, and who is reached by it."""
         self._wire, self._parties = wire, tuple(parties)
         self._patience = patience or Patience()
-        # Two for each: a question that is not answered keeps its thread until the deadline.
-        self._pool = ThreadPoolExecutor(4 * max(1, len(self._parties)) + 4, thread_name_prefix="asking")
+        # A question that is not answered keeps its thread until the deadline: each party has so many, and
+        # pings have their own, so that one party's silence keeps nobody else waiting.
+        count = max(1, len(self._parties))
+        self._pool = ThreadPoolExecutor(_OPEN * count, thread_name_prefix="asking")
+        self._pings = ThreadPoolExecutor(2 * count, thread_name_prefix="pinging")
         self._given_up: dict[str, Future[None]] = {}
+        self._sent: dict[str, list[Future[bytes]]] = {party: [] for party in self._parties}
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -92,11 +98,15 @@ class FlareChannel:
 
     def close(self) -> None:
         """Let the threads go; those that still wait for an answer end by themselves."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._pings):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _may_be_reached(self, party: str) -> bool:
         """Say whether to ask a party: one that was given up must show a sign of life first."""
         if party not in self._parties:
+            return False
+        self._sent[party] = [sent for sent in self._sent[party] if not sent.done()]
+        if len(self._sent[party]) == _OPEN:
             return False
         if party not in self._given_up:
             return True
@@ -114,10 +124,12 @@ class FlareChannel:
         self._given_up[party] = self._ping(party)
 
     def _ping(self, party: str) -> "Future[None]":
-        return self._pool.submit(self._wire.ping, party, self._patience.ping_every)
+        return self._pings.submit(self._wire.ping, party, self._patience.ping_every)
 
     def _send(self, party: str, data: bytes) -> "Future[bytes]":
-        return self._pool.submit(self._wire.send, party, data, self._patience.deadline)
+        sent = self._pool.submit(self._wire.send, party, data, self._patience.deadline)
+        self._sent[party].append(sent)
+        return sent
 
 
 class _Question:

@@ -60,6 +60,9 @@ class Facts:
 
     implicit: bool = False
     """Whether ratings only tell that something happened."""
+    searched: bool = False
+    """Whether users are those whom all parties have: everyone rated something at every party, and how many
+    ratings theirs are need not be told."""
 
     @property
     def user_count(self) -> int:

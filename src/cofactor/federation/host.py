@@ -20,7 +20,7 @@ from cofactor.errors import Refused, RunError
 from cofactor.factors.model import Factors
 from cofactor.federation.door import SUM, Door, Passed, RoundLost, weakest
 from cofactor.federation.halves import Participant, State
-from cofactor.federation.messages import Letter, Message
+from cofactor.federation.messages import Heading, Letter, Message, heading
 from cofactor.federation.opening import Key, PartyOpening
 from cofactor.federation.summing import PartySum, Summing, SumStep
 from cofactor.federation.view import Capture
@@ -70,18 +70,29 @@ class Host:
         """Whose end it is."""
         return self._door.party
 
+    @property
+    def rounds(self) -> int | None:
+        """How many rounds it answers at most, if that was said."""
+        return self._rounds
+
+    def check_asked(self, head: Heading) -> None:
+        """Refuse, by its heading alone, what is no question of a round that there is."""
+        if head.kind not in {kind.__name__ for kind in self._kinds}:
+            raise RunError(f"{self.party}: a letter of a kind that these rounds do not have.")
+        if head.round < 1:
+            raise RunError(f"{self.party}: round {head.round} is over; rounds begin with 1.")
+        if self._rounds is not None and head.round > self._rounds:
+            raise Refused(f"{self.party}: there are {self._rounds:,} rounds, and {head.round:,} is asked for.")
+
     def handle(self, data: bytes) -> bytes:
         """Answer a letter of the coordinator with a letter; one at a time, so that no noise serves twice."""
+        self.check_asked(heading(data))
         with self._busy:
             return self._handle(self._opened(data), sha256(data).hexdigest())
 
     def _handle(self, letter: Letter, asked: str) -> bytes:
-        if letter.round < max(self._answered, 1):
+        if letter.round < self._answered:
             raise RunError(f"{self.party}: round {letter.round} is over; this party is at {self._answered}.")
-        if self._rounds is not None and letter.round > self._rounds:
-            raise Refused(
-                f"{self.party}: there are {self._rounds:,} rounds, and {letter.round:,} is asked for."
-            )
         if isinstance(letter.body, SumStep):
             return self._step(letter.round, letter.body)
         if letter.round == self._answered:

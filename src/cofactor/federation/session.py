@@ -91,12 +91,19 @@ def _name(folder: Path, terms: Mapping[str, Any]) -> str:
 
 
 def told_before(folder: Path | None) -> list[Progress]:
-    """Return the progress of earlier attempts; a line that a crash cut off is left out."""
+    """Return the progress of earlier attempts; a line that a crash cut off, or wrote over, is left out."""
     file = None if folder is None else folder / "events.jsonl"
     if file is None or not file.exists():
         return []
-    lines = file.read_text().splitlines(keepends=True)
-    return [Progress(**json.loads(line)) for line in lines if line.endswith("\n")]
+    lines = file.read_text(errors="replace").splitlines(keepends=True)
+    return [event for line in lines if line.endswith("\n") and (event := _read(line)) is not None]
+
+
+def _read(line: str) -> Progress | None:
+    try:
+        return Progress(**json.loads(line))
+    except (ValueError, TypeError):
+        return None
 
 
 def tell(folder: Path | None, event: Progress) -> None:

@@ -29,7 +29,7 @@ from cofactor.federation.transcript import AGREED, Sent, Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
-from cofactor.privacy.ledger import EXTRACT, Ledger
+from cofactor.privacy.ledger import EXTRACT, PLANNED, Ledger
 from cofactor.privacy.personal import worst_of
 
 _CLOSE = 1e-6
@@ -137,7 +137,10 @@ class _Stored:
         if not path.exists():
             raise RunError(f"{path.name} is missing.")
         _check_digest(path, self._together["sha256"]["ledgers"].get(party))
-        own = released(Ledger.open(path), self._session)
+        ledger = Ledger.open(path)
+        own = released(ledger, self._session)
+        if ledger.fingerprint == PLANNED:
+            return f"{party} was not heard of in the end: all that was planned is counted in place of it."
         rounds = {round_of(event) for event in own}
         return f"Its seals are whole; {len(own):,} entries in {len(rounds):,} rounds are of this run."
 
@@ -171,14 +174,16 @@ class _Stored:
         digests: dict[tuple[str, int, str, str], str] = {}
         for sent in answers:
             where = f"{sent.sender}, round {sent.round}"
-            self._check_answer(sent, (sent.sender, sent.round) in charged, where)
+            self._check_answer(
+                sent, (sent.sender, sent.round) in charged or sent.sender in self._planned, where
+            )
             # A secure sum takes several messages of a party; what protects them tells them apart.
             which = sent.sender, sent.round, sent.kind, sent.protection
             # A decrypter may be asked for several parts of a sum that it opens.
             if digests.setdefault(which, sent.digest) != sent.digest and sent.protection != OPENS:
                 raise RunError(f"{where}: two different answers left the party.")
         answered = {(sender, round) for sender, round, *_ in digests}
-        unseen = len(charged - answered)
+        unseen = len({each for each in charged if each[0] not in self._planned} - answered)
         beside = f" {unseen:,} more were charged and never arrived." if unseen else ""
         return f"{len(answered):,} answers left the parties, each in its round as it should be.{beside}"
 
@@ -211,6 +216,11 @@ class _Stored:
             raise RunError(f"{where}: only a simulation hid an answer, and the run promises privacy.")
 
     @property
+    def _planned(self) -> set[str]:
+        """Parties that were not heard of in the end: all that was planned is counted, whatever the rounds."""
+        return {party for party, ledger in self._ledgers.items() if ledger.fingerprint == PLANNED}
+
+    @property
     def _promises(self) -> bool:
         return Guarantee.from_json(self._facts["guarantee"]).holds
 
@@ -220,7 +230,7 @@ class _Stored:
             return "There was no budget, so nothing was released with noise."
         for party, ledger in self._ledgers.items():
             own = released(ledger, self._session)
-            rounds = {round_of(event) or 0 for event in own}
+            rounds = set() if party in self._planned else {round_of(event) or 0 for event in own}
             own += released(ledger, *self._surveys)
             if any(event.by != party for event in own) or not rounds <= self._rounds:
                 raise RunError(
@@ -293,7 +303,8 @@ class _Stored:
         live = Ledger.open(path)
         for party, copy in self._ledgers.items():
             own = released(copy, self._session)
-            if copy.fingerprint == EXTRACT and live.party == party and released(live, self._session) == own:
+            known = bool(own) or live.party == party
+            if copy.fingerprint == EXTRACT and known and released(live, self._session) == own:
                 return f"It holds all that {party} says it charged in this run, and no more of it."
             try:
                 live.check_kept(copy.count, copy.head)

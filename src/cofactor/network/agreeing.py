@@ -23,6 +23,7 @@ from cofactor.federation.door import COORDINATOR
 from cofactor.federation.finding import Alignment
 from cofactor.federation.host import write_bytes
 from cofactor.federation.messages import Letter, Message
+from cofactor.federation.session import tell
 from cofactor.federation.summing import Decryption
 from cofactor.federation.transcript import AGREED, Transcript
 from cofactor.network.agreement import (
@@ -48,12 +49,16 @@ from cofactor.network.letters import (
     Tell,
     Told,
 )
+from cofactor.network.outcomes import read_fewest
 from cofactor.network.proposal import Proposal
 from cofactor.network.searching import relay_search
 from cofactor.network.work import AtCoordinator
+from cofactor.progress import Progress
 
 T = TypeVar("T", bound=Message)
-_AGREED, _KEYS, _FOUND = "agreed.json", "keys.bin", "common.json"
+_REST, _LONGEST_REST = 0.25, 8.0
+"""Seconds before parties that have not decided are asked again: more and more."""
+_AGREED, _KEYS, _FOUND, _ENDING = "agreed.json", "keys.bin", "common.json", "ending"
 
 
 class Missing(CofactorError):
@@ -84,58 +89,84 @@ class Agreeing:
         *,
         patience: float = 3600.0,
     ) -> None:
-        """Take what is proposed; parties may take `patience` seconds to decide."""
+        """Take what is proposed; parties may take `patience` seconds to decide.
+
+        All must agree; later it goes on with as many as the folder says, all if it does not.
+        """
         self._folder, self._proposal, self._work = folder, proposal, work
         self._channel, self._transcript = channel, transcript
         self._patience = patience
+        self._there: tuple[str, ...] = tuple(proposal.parties)
+        self._fewest = read_fewest(folder, len(proposal.parties))
+        self._begun = False
 
     def agree(self) -> Agreed:
         """Come to terms, or tell those who are there again what they are."""
         stored = self._stored()
-        there = self._propose(all_of_them=stored is None)
+        self._begun = stored is not None
+        shown = self._propose()
+        self._there = tuple(shown)
         if stored is None:
-            stored = self._new_terms(there)
+            stored = self._new_terms(shown)
             write_bytes(self._folder / _AGREED, json.dumps(stored).encode())
         else:
-            shown, alignment = known_of(stored["known"])
-            self._work.terms(_read(stored["facts"]), shown, alignment)
-            self._told(stored["known"], tuple(there), stored["facts"])
-        self._send_terms(stored, tuple(there))
-        dealt = self._dealt(tuple(there))
-        self._ask(Begin(), tuple(there), Begun)
+            known, alignment = known_of(stored["known"])
+            self._work.terms(_read(stored["facts"]), known, alignment)
+            self._told(stored["known"], stored["facts"])
+        self._send_terms(stored)
+        dealt = self._dealt()
+        self._ask(Begin(), Begun)
         return Agreed(decryption=dealt)
 
     def finish(self, last: bytes) -> dict[str, bytes]:
-        """Let every party finish at home, and return what each says that it charged."""
+        """Let every party finish at home, and return what each says that it charged: nothing, maybe.
+
+        Whoever is missing is waited for once; then it ends without, if enough parties are there.
+        """
         body = Finish(last=np.frombuffer(last, np.uint8))
-        answers = self._ask(body, tuple(self._proposal.parties), Finished)
+        answers, gone = self._asked(dict.fromkeys(self._proposal.parties, body))
+        if gone:
+            self._check_end(gone, len(answers))
         found = {}
-        for party, answer in answers.items():
+        for party, given in answers.items():
+            answer = _one(given, Finished, party)
             ledger = answer.ledger.tobytes()
             text = charged_text(self._proposal, ledger)
             if not verified(self._proposal.roster[party], text, answer.signature.tobytes()):
                 raise RunError(f"{party}: what it charged is not signed by it. Ask the people there.")
             found[party] = ledger
-        return {party: ledger for party, ledger in found.items() if ledger}
+        return found
+
+    def _check_end(self, gone: Mapping[str, str], there: int) -> None:
+        """Refuse to end without parties who may come back, or where too few are left."""
+        words = "; ".join(f"{party} {why}" for party, why in gone.items())
+        if there < self._fewest:
+            raise Missing(
+                f"the rounds are over, and not all have finished: {words}. Bring them back; or end without "
+                f"them: --resume --fewest {there}.",
+                tuple(gone),
+            )
+        if not (self._folder / _ENDING).exists():
+            write_bytes(self._folder / _ENDING, b"")
+            raise Missing(f"the rounds are over, and some are waited for once: {words}.", ())
 
     def _new_terms(self, shown: Mapping[str, Ids | None]) -> dict[str, Any]:
-        parties = tuple(self._proposal.parties)
         lists = {party: ids for party, ids in shown.items() if ids is not None}
         if lists and len(lists) < len(shown):
             silent = ", ".join(party for party in shown if party not in lists)
             raise RunError(f"{silent} shows no ids, and was to. Is it of the same version?")
         alignment = self._search()
         known = known_text(lists, alignment)
-        facts, signatures = self._told(known, parties, None)
+        facts, signatures = self._told(known, None)
         terms = self._work.terms(_read(facts), lists, alignment)
         return {"known": known, "facts": facts, "signatures": signatures, "terms": json.dumps(terms)}
 
-    def _propose(self, *, all_of_them: bool) -> dict[str, Ids | None]:
+    def _propose(self) -> dict[str, Ids | None]:
         """Propose, as often as parties have not decided yet; return what those who agree show.
 
         Whoever declines ends it; whoever is not there may come back.
         """
-        until = time.monotonic() + self._patience
+        until, rest = time.monotonic() + self._patience, _REST
         found: dict[str, Ids | None] = {}
         left = tuple(self._proposal.parties)
         while left:
@@ -145,24 +176,35 @@ class Agreeing:
             }
             waiting = tuple(party for party, why in missing.items() if why == WORDS["waiting"])
             gone = {party: why for party, why in missing.items() if party not in waiting}
-            self._check_gone(gone, all_of_them=all_of_them)
+            self._check_gone(gone)
             if waiting and time.monotonic() > until:
                 raise Refused(f"{', '.join(waiting)} did not decide in time. Nothing was begun.")
+            self._tell_waiting(waiting, left)
+            if waiting:  # a large proposal is not sent all the time
+                time.sleep(rest)
+                rest = min(2 * rest, _LONGEST_REST)
             left = waiting
-        if not found:
-            raise Missing("nobody is there.", tuple(self._proposal.parties))
         return {party: found[party] for party in self._proposal.parties if party in found}
 
-    def _check_gone(self, gone: Mapping[str, str], *, all_of_them: bool) -> None:
+    def _tell_waiting(self, waiting: tuple[str, ...], before: tuple[str, ...]) -> None:
+        """Say whose decision is waited for, when that changes."""
+        if waiting and (waiting != before or len(before) == len(self._proposal.parties)):
+            count = len(self._proposal.parties)
+            note = f"{', '.join(waiting)} {WORDS['waiting']}"
+            tell(self._folder, Progress("agreeing", count - len(waiting), count, note))
+
+    def _check_gone(self, gone: Mapping[str, str]) -> None:
+        """Refuse if somebody declined, or is not there of whom all must be, or none are left."""
         # Whoever was restarted has forgotten this session until it is proposed again.
         back = (WORDS["unknown session"], WORDS["waiting"])
         declined = {party: why for party, why in gone.items() if why in WORDS.values() and why not in back}
         if declined:
             words = "; ".join(f"{party} {why}" for party, why in declined.items())
             raise Refused(f"{words}. Nothing more is asked of anybody.")
-        if gone and all_of_them:
+        if gone and (not self._begun or len(gone) == len(self._there)):
             words = "; ".join(f"{party} {why}" for party, why in gone.items())
-            raise Missing(f"all parties must agree before the first round: {words}.", tuple(gone))
+            before = "nobody is there" if self._begun else "all parties must agree before the first round"
+            raise Missing(f"{before}: {words}.", tuple(gone))
 
     def _search(self) -> Alignment | None:
         """Let parties search for users in common, unless they have: once they tell, they search no more."""
@@ -181,11 +223,9 @@ class Agreeing:
         write_bytes(file, json.dumps(as_table(found)).encode())
         return found
 
-    def _told(
-        self, known: str, parties: tuple[str, ...], before: Mapping[str, str] | None
-    ) -> tuple[dict[str, str], dict[str, str]]:
+    def _told(self, known: str, before: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
         """Let parties tell their facts; those that told them before must tell the same."""
-        answers = self._ask(Tell(known=known), parties, Told)
+        answers = self._ask(Tell(known=known), Told)
         for party, answer in answers.items():
             text = told_text(self._proposal, known, answer.facts)
             if not verified(self._proposal.roster[party], text, answer.signature.tobytes()):
@@ -198,26 +238,26 @@ class Agreeing:
         facts = {party: answer.facts for party, answer in answers.items()}
         return facts, {party: answer.signature.tobytes().hex() for party, answer in answers.items()}
 
-    def _send_terms(self, stored: Mapping[str, Any], parties: tuple[str, ...]) -> None:
+    def _send_terms(self, stored: Mapping[str, Any]) -> None:
         body = Agree(
             facts=json.dumps(stored["facts"]),
             signatures=json.dumps(stored["signatures"]),
             terms=stored["terms"],
         )
         text = terms_text(self._proposal, stored["terms"])
-        for party, answer in self._ask(body, parties, Ready).items():
+        for party, answer in self._ask(body, Ready).items():
             if not verified(self._proposal.roster[party], text, answer.signature.tobytes()):
                 raise RunError(f"{party}: the terms are not signed by it. Ask the people there.")
 
-    def _dealt(self, parties: tuple[str, ...]) -> Decryption | None:
+    def _dealt(self) -> Decryption | None:
         """Let parties deal keys, or read the public part of those that they have dealt."""
         aggregate, file = self._work.opened_by(), self._folder / _KEYS
         if aggregate is None:
             return None
         if file.exists():
             return DealtKeys.from_bytes(file.read_bytes()).decryption(aggregate)
-        if len(parties) < len(self._proposal.parties):
-            gone = tuple(party for party in self._proposal.parties if party not in parties)
+        gone = tuple(party for party in self._proposal.parties if party not in self._there)
+        if gone:
             raise Missing(f"{', '.join(gone)}: all parties must be there when keys are dealt.", gone)
         dealt = relay(
             aggregate,
@@ -235,14 +275,19 @@ class Agreeing:
         stored: dict[str, Any] = json.loads(file.read_text())
         return stored
 
-    def _ask(self, body: Message, parties: tuple[str, ...], kind: type[T]) -> dict[str, T]:
-        """Ask parties the same; all of them must answer."""
-        answers = self._ask_all(dict.fromkeys(parties, body))
-        return {party: _one(answers[party], kind, party) for party in parties}
+    def _ask(self, body: Message, kind: type[T]) -> dict[str, T]:
+        """Ask all who are there the same; once it has begun, it goes on without those who do not answer."""
+        answers, missing = self._asked(dict.fromkeys(self._there, body))
+        self._check_gone(missing)
+        self._there = tuple(party for party in self._there if party in answers)
+        return {party: _one(answers[party], kind, party) for party in self._there}
 
     def _ask_all(self, questions: Mapping[str, Message]) -> dict[str, Message]:
         answers, missing = self._asked(questions)
-        self._check_gone(missing, all_of_them=True)
+        if missing:
+            self._check_gone(missing)
+            words = ", ".join(missing)
+            raise Missing(f"{words}: all parties must be there when keys are dealt.", tuple(missing))
         return answers
 
     def _asked(self, questions: Mapping[str, Message]) -> tuple[dict[str, Message], dict[str, str]]:

@@ -7,6 +7,7 @@ person's process (`cofactor join`) shows it, and writes down the answer:
     approvals/DIGEST.json            yes, signed by the party's identity
     approvals/DIGEST.refused.json    no, signed as well
     approvals/DIGEST.policy.json     yes by a policy that asks nobody, signed as well
+    approvals/DIGEST.opened          the session was begun: if its folder is lost, it is not begun again
 
 DIGEST is the proposal's hash. A session that is taken up again has the same, and is not asked about twice;
 any change to a proposal makes another.
@@ -101,6 +102,16 @@ def approve(
         return _accepted(found)
     finally:
         _path(site, proposal.digest, _PENDING).unlink(missing_ok=True)
+
+
+def note_opened(site: Site, proposal: Proposal) -> None:
+    """Write down that a yes is about to be used; a session whose folder was lost is not begun again by it."""
+    mark = site.approvals / f"{proposal.digest}.opened"
+    folder = site.session_folder(proposal.session)
+    if mark.exists() and not folder.exists():
+        raise Declining("unknown session", f"{folder} is gone: what had left by then is not known any more.")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    write_once(mark, "")
 
 
 def pending(site: Site) -> list[Pending]:

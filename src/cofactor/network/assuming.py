@@ -1,5 +1,6 @@
 """What a promise rests on, where parties sit on machines of their own and deal keys among themselves."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -19,7 +20,12 @@ PINNED: Final = Assumption(
 
 def assumed(aggregate: AnySum, parties: int) -> tuple[Assumption, ...]:
     """Return what sums of so many parties on a network rest on."""
-    return (*map(_compared, aggregate.assumptions(parties)), *_dealt(aggregate, parties))
+    return (*pinned(aggregate.assumptions(parties)), *_dealt(aggregate, parties))
+
+
+def pinned(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
+    """Return assumptions with the way in which keys became known on a network."""
+    return tuple(PINNED if each == KNOWN_KEYS else each for each in assumptions)
 
 
 def on_a_network(guarantee: Guarantee, aggregate: AnySum | None = None, parties: int = 0) -> Guarantee:
@@ -27,11 +33,7 @@ def on_a_network(guarantee: Guarantee, aggregate: AnySum | None = None, parties:
     if not guarantee.assumptions:
         return guarantee
     dealt = () if aggregate is None else _dealt(aggregate, parties)
-    return replace(guarantee, assumptions=(*map(_compared, guarantee.assumptions), *dealt))
-
-
-def _compared(each: Assumption) -> Assumption:
-    return PINNED if each == KNOWN_KEYS else each
+    return replace(guarantee, assumptions=(*pinned(guarantee.assumptions), *dealt))
 
 
 def _dealt(aggregate: AnySum, parties: int) -> tuple[Assumption, ...]:

@@ -23,7 +23,7 @@ from cofactor.federation.messages import Message
 from cofactor.federation.summing import Decryption, Summing
 from cofactor.network.assuming import on_a_network
 from cofactor.network.cluster_terms import Agreed, ClusteringWork, ClustersFound, check_kind
-from cofactor.network.own_ledger import charged
+from cofactor.network.own_ledger import books, not_heard
 from cofactor.network.proposal import Proposal
 from cofactor.network.work import Search
 from cofactor.progress import Listener
@@ -154,13 +154,7 @@ class ClusteringAtCoordinator:
         """Write the run folder: released numbers only."""
         assert isinstance(coordinator, Finding)
         agreed, (created, start) = self._agreed, self._started
-        silent = [name for name in self._proposal.parties if name not in ledgers]
-        if silent:
-            raise RunError(
-                f"{', '.join(silent)} did not say what was charged: no guarantee can be written. Finish "
-                "again when all are back."
-            )
-        copies = {name: charged(ledgers[name], name, session.name) for name in self._proposal.parties}
+        copies = books(ledgers, session.name, agreed.plan.schedules, agreed.plan.budget)
         clustering = clustering_of(
             agreed.plan,
             coordinator.found.released(agreed.plan),
@@ -173,6 +167,7 @@ class ClusteringAtCoordinator:
                     agreed.alignment,
                     agreed.unstated,
                     beside=self._work.beside,
+                    doubts=not_heard(copies),
                 )
             ),
             together=together_of(agreed.plan, session.transcript, copies, agreed.alignment),

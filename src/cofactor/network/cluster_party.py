@@ -31,10 +31,10 @@ from cofactor.federation.messages import Letter
 from cofactor.federation.opening import Key
 from cofactor.federation.summing import Decryption
 from cofactor.federation.transcript import Transcript
-from cofactor.network.assuming import on_a_network
+from cofactor.network.assuming import on_a_network, pinned
 from cofactor.network.cluster_sight import sentences_of, traffic_of
 from cofactor.network.cluster_terms import Agreed, ClusteringWork, ClustersFound, OwnColumns, check_kind
-from cofactor.network.own_ledger import ONLY_OWN, check_most, in_all, looked_at
+from cofactor.network.own_ledger import ONLY_OWN, allowed, check_most, in_all, looked_at
 from cofactor.network.work import Asked, Planned, Sitting
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
@@ -88,12 +88,16 @@ class ClusteringAtParty:
         plan = self._guessed()
         ledger = looked_at(self._records, newer_data=sitting.newer_data)
         return Planned(
-            **vars(self.asked()),
+            **{**vars(self.asked()), "rests_on": self._rests_on(plan)},
             in_all=in_all(ledger, self._events(plan), work.budget, sitting.proposal.session),
+            allowed=allowed(ledger),
             rounds=plan.rounds,
             traffic=traffic_of(plan, plan.facts.parties.index(sitting.name)),
             sees=sentences_of(work, plan),
         )
+
+    def _rests_on(self, plan: Plan) -> tuple[str, ...]:
+        return tuple(each.what for each in pinned(self._work.method.promise(plan.facts).assumptions))
 
     def _check_possible(self) -> None:
         """Refuse what this party cannot do, before it tells anything."""
@@ -110,7 +114,8 @@ class ClusteringAtParty:
     def _guessed(self) -> Plan:
         columns = dict.fromkeys(self._sitting.proposal.parties, self._records.columns)
         try:
-            return self._work.plan(columns, max(len(self._records), 1))
+            # As if there were enough users: a refusal would tell, before a yes, how many there are.
+            return self._work.plan(columns, max(len(self._records), self._work.clusters, 1))
         except ConfigError as error:
             raise Declining("no data", str(error)) from None
 
@@ -234,12 +239,12 @@ class ClusteringAtParty:
         check_most(in_all(before, self._events(plan), plan.budget, session), sitting.most)
         if done:  # all rounds that charge are over: it can be finished, and each of them is lost to who asks
             return open_ledger(self._records, plan.budget, None, newer_data=sitting.newer_data)
-        schedule, allowed, terms = plan.schedules[sitting.name], sitting.most, plan.budget
+        schedule, most, terms = plan.schedules[sitting.name], sitting.most, plan.budget
         if before is None:
-            whole = None if allowed is None else replace(plan.budget, epsilon=allowed)
+            whole = None if most is None else replace(plan.budget, epsilon=most)
             terms = begun_with(self._records, schedule, plan.budget, whole)
         ledger = ledger_of(self._records, terms, schedule, newer_data=sitting.newer_data)
-        ledger.limit(allowed)
+        ledger.limit(most)
         return ledger
 
     def finish(self, host: Host, last: bytes) -> None:  # noqa: ARG002 (the half leaves nothing)
@@ -249,7 +254,8 @@ class ClusteringAtParty:
         agreed, sitting, session = self._agreed, self._sitting, self._sitting.proposal.session
         told, (created, start) = self._told_last(last), self._started
         self.ledger.give_up_reserved()
-        own = {sitting.name: Ledger.from_bytes(self.ledger.extract(session, budget=self.budget))}
+        charged = self.ledger.extract(session, party=sitting.name, budget=self.budget)
+        own = {sitting.name: Ledger.from_bytes(charged)}
         transcript = Transcript.open(sitting.transcript_path, recover=True)
         clustering = clustering_of(
             agreed.plan,

@@ -5,16 +5,11 @@ from cofactor.cluster.simple import LocalMemberships
 from cofactor.cluster.sketches import Sketches
 from cofactor.cluster.tables import SecureTable
 from cofactor.network.cluster_terms import ClusteringWork
+from cofactor.network.searching import search_tells
 
 _HEAD_BYTES, _SUM_BYTES = 200, 3_000
 """The heads of a round's letters; and, in a secure sum, keys, shares of keys and signatures."""
 _COLLUDING = "If other parties tell the coordinator what they know, users of this one lose more than epsilon."
-
-_AMONG = {
-    "leader": "{first}, which leads the search, learns which of its users each other party has.",
-    "chain": "Each party learns in the search which of its users all parties before it have.",
-}
-"""What a search among more than two parties tells besides."""
 
 
 def traffic_of(plan: Plan, place: int) -> int:
@@ -33,15 +28,10 @@ def traffic_of(plan: Plan, place: int) -> int:
 
 def sentences_of(work: ClusteringWork, plan: Plan) -> tuple[str, ...]:
     """Say who sees what."""
-    ids = {
-        "psi": "Private set intersection tells all parties which of their users all have, and how many users "
-        "each has; the coordinator learns how many. Epsilon does not cover it.",
-        "ids": "All ids of this party are shown to the coordinator and to all parties. Epsilon does not "
-        "cover them.",
-    }
+    shown = (
+        "All ids of this party are shown to the coordinator and to all parties. Epsilon does not cover them.",
+    )
     alone = () if work.method.alone(plan.facts) else (_COLLUDING,)
-    parties = plan.facts.parties
-    more = (_AMONG[work.among].format(first=parties[0]),) if work.align == "psi" and len(parties) > 2 else ()
     return (
         "The coordinator and all parties see what this party's columns are called, and between which numbers "
         "they lie.",
@@ -49,6 +39,5 @@ def sentences_of(work: ClusteringWork, plan: Plan) -> tuple[str, ...]:
         "all of their noise in them.",
         *work.method.promise(plan.facts).covers,
         *alone,
-        ids[work.align],
-        *more,
+        *(search_tells(plan.facts.parties, work.among) if work.align == "psi" else shown),
     )

@@ -10,7 +10,7 @@ import datetime
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from cofactor.network import kits
 from cofactor.network.conducting import PROPOSAL, RUN
 from cofactor.network.enrolling import admitted
 from cofactor.network.outcomes import read_outcome
-from cofactor.network.patience import write_patience
+from cofactor.network.patience import read_patience, write_patience
 from cofactor.network.proposal import Proposal
 from cofactor.network.supervising import FINAL, Waiting, supervise
 from cofactor.network.toml import write_private
@@ -68,6 +68,10 @@ class Hosted:
             raise RunError(f"{host} has no session to go on with. Begin one: --config job.toml")
         words = ", ".join(each.proposal.session for each in found)
         raise ConfigError(f"it may be one of {len(found)} sessions. Name one with --session: {words}.")
+
+    def wait_for(self, **changes: float) -> None:
+        """Wait for answers otherwise from now on: fields of `Patience`."""
+        write_patience(self.folder, replace(read_patience(self.folder), **changes))
 
     @property
     def ended(self) -> bool:

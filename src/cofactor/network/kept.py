@@ -28,6 +28,10 @@ SEARCHED: Final = "searches"
 """How often users in common were searched for."""
 DEALT: Final = "dealings"
 """How often a dealing of keys was begun."""
+SERVED: Final = "served"
+"""There once half of all rounds were answered: keys that were dealt have served."""
+SHOWN: Final = "shown"
+"""The hash of the ids that were shown."""
 FINISHED: Final = "finished"
 """The hash of the last letter: from then on nothing leaves."""
 
@@ -48,12 +52,13 @@ def note_search(folder: Path) -> None:
 
 
 def note_dealing(folder: Path) -> None:
-    """Write down that keys are dealt; refuse one too many, of all sessions in which nothing came of it.
+    """Write down that keys are dealt; refuse one too many, of all sessions in which little came of it.
 
-    Whoever sees the lot and breaks off wants another one: without an end to that, anybody may choose.
+    Whoever sees the lot and breaks off wants another one: without an end to that, anybody may choose. Once
+    half of the rounds are answered, and charged, another lot has its price.
     """
     broken_off = [
-        each for each in folder.parent.iterdir() if (each / DEALT).exists() and not (each / BEGUN).exists()
+        each for each in folder.parent.iterdir() if (each / DEALT).exists() and not (each / SERVED).exists()
     ]
     if sum(_tries(each / DEALT) for each in broken_off) >= _TRIES:
         raise Declining(
@@ -72,6 +77,12 @@ def _note_try(file: Path) -> None:
     write_bytes(file, b"." * (_tries(file) + 1))
 
 
+def note_served(folder: Path, answered: int, rounds: int | None) -> None:
+    """Write down that keys which were dealt have served, once half of the rounds are answered."""
+    if rounds is not None and 2 * answered >= rounds and not (folder / SERVED).exists():
+        write_bytes(folder / SERVED, b"")
+
+
 def check_new(folder: Path, session: str, ledger: Ledger | None) -> None:
     """Refuse a session whose name has charges in the ledger, and of which nothing else is kept.
 
@@ -81,13 +92,12 @@ def check_new(folder: Path, session: str, ledger: Ledger | None) -> None:
         return
     if ledger is not None and any(entry.run == session for entry in ledger.entries):
         ledger.give_up_reserved()
-        raise Declining("other terms", "the ledger has charges of this session, and its folder is gone.")
+        raise Declining("unknown session", "the ledger has charges of this session, and its folder is gone.")
     write_bytes(folder / BEGUN, b"")
 
 
 def locked(sitting: Sitting) -> IO[str]:
     """Keep every other process out of this session: two would answer the same round twice."""
-    sitting.folder.mkdir(mode=0o700, exist_ok=True)
     lock, until = (sitting.folder / "session.lock").open("w"), time.monotonic() + _OTHERS
     while True:
         try:

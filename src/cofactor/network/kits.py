@@ -119,7 +119,10 @@ def admit(host: Path, request_zip: Path, *, again: bool = False, days: int = DAY
         raise Refused(f"{asked.name} was revoked, and its old certificate may live on. Take another name.")
     signed = host / "admitted" / f"{asked.name}.signed.zip"
     if signed.exists() and not again:
-        raise Refused(f"{asked.name} was admitted before. If it asks for a new certificate, say so: again.")
+        raise Refused(
+            f"{asked.name} was admitted before. If it asks for a new certificate, sign once more: --again "
+            "(and --replace, if its identity is new)."
+        )
     return _approve(host, request_zip, signed, days)
 
 

@@ -1,4 +1,4 @@
-"""Two files in a run's folder, between the coordinator's process and whoever supervises it."""
+"""Three files in a run's folder, between the coordinator's process and whoever supervises it."""
 
 import contextlib
 import json
@@ -12,6 +12,21 @@ OUTCOME: Final = "outcome.json"
 """How a run's stretch ended: finished, refused, paused, interrupted or failed; and a few words."""
 PAUSE: Final = "pause"
 """If this file is there, the coordinator stops before its next round, and says that it paused."""
+
+FEWEST: Final = "fewest"
+"""With how many parties the run goes on, and ends, if others do not come back."""
+
+
+def write_fewest(run: Path, fewest: int) -> None:
+    """Say with how many parties the run goes on."""
+    write_bytes(run / FEWEST, str(fewest).encode())
+
+
+def read_fewest(run: Path, otherwise: int) -> int:
+    """Return with how many parties the run goes on."""
+    with contextlib.suppress(OSError, ValueError):
+        return int((run / FEWEST).read_text())
+    return otherwise
 
 
 def read_outcome(run: Path) -> Mapping[str, Any]:

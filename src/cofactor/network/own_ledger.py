@@ -1,14 +1,16 @@
 """A party's own ledger, as a session on a network needs it: looked at, compared, and told of in extracts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from cofactor.errors import LedgerError, RunError
-from cofactor.federation.books import Keeping, released
+from cofactor.federation.books import Keeping, released, reserve
 from cofactor.federation.declining import Declining
 from cofactor.federation.sealing import belongs
 from cofactor.privacy.budget import TOLERANCE, Budget
 from cofactor.privacy.events import Event
-from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.ledger import PLANNED, Ledger
+from cofactor.privacy.schedule import Schedule
 
 
 def looked_at(holder: Keeping, *, newer_data: bool) -> Ledger | None:
@@ -49,6 +51,11 @@ def in_all(ledger: Ledger | None, events: Iterable[Event], budget: Budget, sessi
     return ledger.cost([*before, *events]).epsilon
 
 
+def allowed(ledger: Ledger | None) -> float | None:
+    """Return what a ledger was begun with."""
+    return None if ledger is None else ledger.budget.epsilon
+
+
 def check_most(total: float, most: float | None) -> None:
     """Refuse what would cost more, with all that came before, than the party's policy allows."""
     if most is not None and not total <= most * (1 + TOLERANCE):
@@ -65,6 +72,40 @@ def charged(content: bytes, party: str, session: str) -> Ledger:
     if ledger.party != party or len(own) < len(ledger.entries) or any(event.by != party for event in own):
         raise RunError(f"{party} sent a ledger that is not its own of this session. Ask the people there.")
     return ledger
+
+
+def books(
+    told: Mapping[str, bytes], session: str, schedules: Mapping[str, Schedule], budget: Budget
+) -> dict[str, Ledger]:
+    """Return what each party charged, as it said in the end; of one that did not come back, all that it may
+    have charged. Refuse what is about something else, and a party that came and said nothing.
+    """
+    silent = [name for name in schedules if told.get(name) == b""]
+    if silent:
+        raise RunError(
+            f"{', '.join(silent)} did not say what was charged: no guarantee can be written. Ask the people "
+            "there."
+        )
+    found = {name: charged(content, name, session) for name, content in told.items() if content}
+    return {
+        name: found[name] if name in found else _planned(name, session, schedules[name], budget)
+        for name in (*schedules, *(each for each in found if each not in schedules))
+    }
+
+
+def _planned(party: str, session: str, schedule: Schedule, budget: Budget) -> Ledger:
+    """Return a ledger in which all that was planned is charged, for a party that has not said."""
+    ledger = Ledger.create(None, party=party, fingerprint=PLANNED, budget=budget)
+    reserve(ledger, schedule, session)
+    for event in replace(schedule, parties=1).events():
+        ledger.spend(replace(event, by=party), run=session)
+    return ledger
+
+
+def not_heard(books: Mapping[str, Ledger]) -> tuple[str, ...]:
+    """Say for which parties the plan stands in, as whoever reads a guarantee should know."""
+    names = ", ".join(name for name, each in books.items() if each.fingerprint == PLANNED)
+    return (f"Not heard of in the end: {names}. All that was planned is counted.",) if names else ()
 
 
 ONLY_OWN = (

@@ -11,7 +11,7 @@ from cofactor.network.proposal import KEY, Proposal
 from cofactor.network.toml import read_toml, toml, write_private
 
 _HEAD = """# The public keys of the other parties, by name, as 64 hexadecimal digits.
-# Each was compared with its owner, by telephone or in person: not only with what a coordinator sent.
+# Compare each with its owner, by telephone or in person, before you pin it.
 
 """
 
@@ -65,7 +65,7 @@ class Pins:
             raise Refused(
                 f"{name} is pinned with another key: {fingerprint(old)}. The new one is {fingerprint(key)}. "
                 f"Ask the people at {name} whether they have a new key, and compare the fingerprint with "
-                "them; then say --replace."
+                "them; then say --replace (and --again, where a request is signed)."
             )
         twin = next((other for other, its in self.known.items() if its == key and other != name), None)
         if twin is not None:

@@ -1,11 +1,11 @@
 """`Policy`: what a party allows, whatever a coordinator asks. A limit is a limit: no yes lifts it."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from cofactor.config import as_table, fraction, from_table, one_of, positive, whole
 from cofactor.errors import ConfigError, did_you_mean
@@ -58,7 +58,8 @@ class Policy:
     kinds: tuple[str, ...] = ("training",)
     """What may be done: "training", "survey", "clustering"."""
     minimum_parties: int = 3
-    """With how many parties at least, this one included: of two, each sees the other in the sum."""
+    """With how many parties at least, this one included, and of how many a sum may be opened: of two, each
+    sees the other in it."""
     aggregates: tuple[str, ...] = AGGREGATES
     """How answers may be added up."""
     trusting: bool = False
@@ -113,25 +114,59 @@ class Policy:
 
     def check(self, planned: Planned) -> None:
         """Refuse what is not allowed; the code goes to the coordinator, the words stay here."""
-        self.check_asked(planned)
+        for refused in self.refusals(planned):
+            raise refused
+
+    def check_asked(self, asked: Asked) -> None:
+        """Refuse what is not allowed whatever the data are."""
+        for refused in _refusals(self._checks, asked):
+            raise refused
+
+    def refusals(self, planned: Planned) -> Iterator[Declining]:
+        """Return everything for which it is refused."""
+        yield from _refusals(self._checks, planned)
+        yield from _refusals((self._check_all, _check_room), planned)
+
+    @property
+    def _checks(self) -> tuple[Callable[[Asked], None], ...]:
+        return (
+            self._check_kind,
+            self._check_recipe,
+            self._check_cost,
+            self._check_parties,
+            self._check_sum,
+            self._check_ids,
+            self._check_trust,
+        )
+
+    def _check_all(self, planned: Planned) -> None:
         if planned.epsilon is not None:
             in_all = math.nan if planned.in_all is None else planned.in_all
             within("policy: epsilon in all", "max_epsilon", in_all, self.max_epsilon)
 
-    def check_asked(self, asked: Asked) -> None:
-        """Refuse what is not allowed whatever the data are."""
+    def _check_kind(self, asked: Asked) -> None:
         _among("policy: kind", "kinds", asked.kind, self.kinds)
+
+    def _check_recipe(self, asked: Asked) -> None:
         if self.recipes is not None:
             _among("policy: recipe", "recipes", asked.what, self.recipes)
-        self._check_cost(asked)
-        if len(set(asked.parties)) < self.minimum_parties:
+
+    def _check_parties(self, asked: Asked) -> None:
+        fewest = min(len(set(asked.parties)), len(asked.parties) if asked.fewest is None else asked.fewest)
+        if fewest < self.minimum_parties:
             raise Declining(
                 "policy: parties",
-                f"{len(set(asked.parties))} parties take part; policy.toml asks for minimum_parties = "
-                f"{self.minimum_parties}.",
+                f"of {len(asked.parties)} parties, {fewest} may be enough; policy.toml asks for "
+                f"minimum_parties = {self.minimum_parties}.",
             )
+
+    def _check_sum(self, asked: Asked) -> None:
         _among("policy: aggregate", "aggregates", asked.aggregate, self.aggregates)
+
+    def _check_ids(self, asked: Asked) -> None:
         _among("policy: ids", "telling", asked.telling, self.telling)
+
+    def _check_trust(self, asked: Asked) -> None:
         if asked.on_trust and not self.trusting:
             raise Declining(
                 "policy: aggregate",
@@ -152,6 +187,29 @@ class Policy:
         within("policy: epsilon of a run", "max_delta", asked.delta, self.max_delta)
         _among("policy: epsilon of a run", "units", asked.unit, self.units)
         _among("policy: epsilon of a run", "adjacencies", asked.adjacency, self.adjacencies)
+
+
+T = TypeVar("T")
+
+
+def _refusals(checks: Iterable[Callable[[T], None]], asked: T) -> Iterator[Declining]:
+    for check in checks:
+        try:
+            check(asked)
+        except Declining as refused:
+            yield refused
+
+
+def _check_room(planned: Planned) -> None:
+    """Refuse what the ledger beside the data has no room for: it was begun with a budget, and keeps it."""
+    if planned.in_all is None or planned.allowed is None:
+        return
+    if planned.in_all > planned.allowed * (1 + TOLERANCE):
+        raise Declining(
+            "over budget",
+            f"all runs on these data would cost epsilon {planned.in_all:.4g}, and their ledger was begun "
+            f"with {planned.allowed:g}, which nothing changes. Ask for less, or bring other data.",
+        )
 
 
 def within(code: str, name: str, value: float, most: float | None) -> None:

@@ -186,6 +186,20 @@ def server_address(config: Path) -> tuple[str, int]:
     return host, int(port)
 
 
+def check_port(host: Path) -> None:
+    """Refuse to start a server whose port somebody else has."""
+    _, port = server_address(host / "server" / "startup" / Server.config)
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("", port))
+        except OSError as error:
+            raise RunError(
+                f"port {port} cannot be used ({error.strerror}): another program, or another 'cofactor host "
+                "run', has it. Stop that first."
+            ) from None
+
+
 def _tidy(kit: Path) -> None:
     """Keep the logs of the last jobs only, and a console that does not grow without end."""
     jobs = [path for path in kit.iterdir() if _JOB.fullmatch(path.name)]

@@ -41,7 +41,7 @@ def rehearse(site: Site, proposal: Proposal, policy: Policy | None = None) -> Re
             newer_data=policy.newer_data,
         )
         planned = at_party(sitting, site).planned()
-    reasons = (_version(proposal), _keys(site, proposal), _policy(policy, planned))
+    reasons = (_version(proposal), _keys(site, proposal), *policy.refusals(planned))
     return Rehearsal(
         planned=planned,
         refused=tuple(each for each in reasons if each is not None),
@@ -72,14 +72,6 @@ def _version(proposal: Proposal) -> Declining | None:
 def _keys(site: Site, proposal: Proposal) -> Declining | None:
     try:
         site.pins.check(proposal, site.name, site.identity.public)
-    except Declining as refused:
-        return refused
-    return None
-
-
-def _policy(policy: Policy, planned: Planned) -> Declining | None:
-    try:
-        policy.check(planned)
     except Declining as refused:
         return refused
     return None

@@ -8,7 +8,7 @@ compared: nothing else is known to the coordinator.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cofactor.config import as_table, from_table, one_of
@@ -150,6 +150,20 @@ def relay_search(
     alignment = _aligned(minutes.read(reports), among, rule)
     asked(ask_all, {party: SearchReport.of(1, reports.items()) for party in roster})
     return alignment
+
+
+def search_tells(parties: Iterable[str], among: Among) -> tuple[str, ...]:
+    """Say beforehand what a search will tell, and to whom."""
+    first, *others = parties
+    found = (
+        "Private set intersection tells all parties which of their users all have, and how many users each "
+        "has; the coordinator learns how many. Epsilon does not cover it."
+    )
+    if len(others) < 2:
+        return (found,)
+    if among == "chain":
+        return (found, "Each party learns in the search which of its users all parties before it have.")
+    return (found, f"{first}, which leads the search, learns which of its users each other party has.")
 
 
 def _carry(sent: Mapping[str, Entries], parties: Sequence[str], ask_all: AskAll) -> None:

@@ -14,7 +14,7 @@ from cofactor.errors import ConfigError, RunError
 from cofactor.federation.declining import Declining, code_of, declined
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.messages import Heading, Letter, heading
-from cofactor.network.approval import approve
+from cofactor.network.approval import approve, note_opened
 from cofactor.network.letters import ROUND_0, Propose
 from cofactor.network.proposal import Proposal
 from cofactor.network.seated import Seated
@@ -53,7 +53,8 @@ class Seat:
             return self._answer(head, data)
         except Exception as error:  # no error, and no word of one, crosses the party's boundary
             code = "unreadable" if head is None else code_of(error)
-            self._log.note(error, code, head)
+            if code != "waiting":  # which is said again and again
+                self._log.note(error, code, head)
             session, round = ("", 0) if head is None else (head.session, head.round)
             return declined(code, session=session, round=round, sender=self._site.name)
 
@@ -129,12 +130,14 @@ class Seat:
             folder=site.session_folder(proposal.session),
             random=self._random,
             most=site.policy.max_epsilon,
+            max_delta=site.policy.max_delta,
             newer_data=site.policy.newer_data,
         )
         work = at_party(sitting, site)
         site.policy.check_asked(work.asked())
         planned = work.planned()
         approve(site, proposal, planned)
+        note_opened(site, proposal)
         return sitting, work, planned
 
 

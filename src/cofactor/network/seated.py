@@ -29,12 +29,14 @@ from cofactor.network.kept import (
     BEGUN,
     FINISHED,
     PROPOSED,
+    SHOWN,
     TOLD,
     check_new,
     keep,
     locked,
     note_dealing,
     note_search,
+    note_served,
     transcript_of,
 )
 from cofactor.network.letters import (
@@ -68,6 +70,9 @@ class Seated:
         try:
             self._keep(PROPOSED, self.proposal.as_json(), "another proposal under a session's name.")
             self._transcript = transcript_of(sitting)
+            self._answered = {
+                each.round for each in self._transcript.sent if each.round and each.sender == sitting.name
+            }
             self._alignment = self._restored_search()
         except BaseException:
             self._lock.close()
@@ -120,19 +125,26 @@ class Seated:
             raise Declining("unknown session", "a round before this process has begun with the session.")
         if (self._sitting.folder / FINISHED).exists():
             raise Declining("not planned", "a round after the last one.")
+        self._host.check_asked(head)
         protection = "between parties" if head.kind == SumStep.__name__ else "released before"
         self._note(data, COORDINATOR, self._sitting.name, head.kind, head.round, protection)
         sent = self._host.handle(data)
         own = heading(sent)
         self._note(sent, self._sitting.name, COORDINATOR, own.kind, head.round, own.protection)
+        self._answered.add(head.round)
+        note_served(self._sitting.folder, len(self._answered), self._host.rounds)
         text = f"{own.kind}, {len(sent):,} bytes, {own.protection}"
         rounds = max(self._planned.rounds, head.round)
         tell(self._sitting.folder, Progress("round", head.round, rounds, text, {"bytes": len(sent)}))
         return sent
 
     def _accept(self) -> Message:
+        """Agree, and show ids if that was agreed on: never others than were shown before."""
         ids = self._work.showing()
-        return Accepted(shown=json.dumps(None if ids is None else ids.tolist()))
+        shown = json.dumps(None if ids is None else ids.tolist())
+        otherwise = "other ids would be shown than before: the data have changed. A new session shows them."
+        self._keep(SHOWN, sha256(shown.encode()).hexdigest(), otherwise)
+        return Accepted(shown=shown)
 
     def _search(self, body: Message) -> Message:
         """Take a step of the search for users in common."""
@@ -242,6 +254,9 @@ class Seated:
         last = body.last.tobytes()
         if not (self._sitting.folder / FINISHED).exists():
             self._work.finish(self._host, last)
+            rounds = max(self._planned.rounds, *self._answered, 1)
+            place = self._sitting.folder / "run"
+            tell(self._sitting.folder, Progress("finished", rounds, rounds, f"this party's own: {place}"))
         self._keep(FINISHED, sha256(last).hexdigest(), "another last letter than the one before.")
         charged = self._charged()
         signature = self._sitting.identity.sign(charged_text(self.proposal, charged))
@@ -256,7 +271,7 @@ class Seated:
         if ledger is None or planned.epsilon is None:
             return b""
         budget = replace(ledger.budget, epsilon=planned.epsilon, delta=planned.delta, personal=None)
-        return ledger.extract(self.proposal.session, budget=budget)
+        return ledger.extract(self.proposal.session, party=self._sitting.name, budget=budget)
 
     def _note(self, data: bytes, sender: str, receiver: str, kind: str, round: int, protection: str) -> None:
         self._transcript.note(

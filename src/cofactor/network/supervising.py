@@ -15,7 +15,7 @@ from cofactor.config import positive, whole
 from cofactor.errors import ConfigError, RunError
 from cofactor.network.jobs import OUR_APPS, Apps, Submitter
 from cofactor.network.kit_policies import write_site
-from cofactor.network.outcomes import OUTCOME, PAUSE, read_outcome
+from cofactor.network.outcomes import OUTCOME, PAUSE, read_outcome, write_fewest
 from cofactor.network.processes import Server
 from cofactor.progress import Listener, Progress, nobody
 
@@ -62,14 +62,16 @@ def supervise(
 ) -> Mapping[str, Any]:
     """See a run through, and return what its outcome file says.
 
-    At least `fewest` of the parties must be there to begin; those who come later, or come back, are let in
-    between two rounds. A server that is given is used and left running; otherwise one is started and stopped.
+    At least `fewest` of the parties must be there to begin, and as many in the end; those who come later, or
+    come back, are let in between two rounds. A server that is given is used and left running; otherwise one
+    is started and stopped.
     """
     if not 1 <= fewest <= len(parties):
         raise ConfigError(
             f"fewest must lie between 1 and {len(parties)}, the number of parties; got {fewest}."
         )
     run.mkdir(parents=True, exist_ok=True)
+    write_fewest(run, fewest)
     own = Server(host) if server is None else server
     supervision = _Supervision(host, run, tuple(parties), fewest, own, waiting or Waiting(), apps, listen)
     try:

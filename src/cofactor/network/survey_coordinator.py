@@ -18,7 +18,7 @@ from cofactor.federation.halves import Coordinator, State
 from cofactor.federation.host import Host
 from cofactor.federation.messages import Message
 from cofactor.federation.summing import Decryption, Summing
-from cofactor.network.own_ledger import charged
+from cofactor.network.own_ledger import books, not_heard
 from cofactor.network.proposal import Proposal
 from cofactor.network.survey_terms import MESSAGES, SILENT, SurveyTold, SurveyWork, people_in, terms_table
 from cofactor.network.work import Search
@@ -150,7 +150,8 @@ class SurveyAtCoordinator:
         """Write the run folder: released numbers only."""
         assert isinstance(coordinator, Counting)
         method, (created, start) = self._work.method, self._started
-        copies = {name: charged(content, name, session.name) for name, content in ledgers.items()}
+        schedules = dict.fromkeys(coordinator.counted, self._work.schedule)
+        copies = books(ledgers, session.name, schedules, self._work.budget)
         _check_charged(coordinator.counted, copies, session.name)
         events = tuple(all_released(copies, session.name))
         why = self._missing | coordinator.refused
@@ -159,7 +160,7 @@ class SurveyAtCoordinator:
             method=method,
             tally=coordinator.tally,
             answered=coordinator.answered,
-            guarantee=guarantee_of(method, events, coordinator.answered, ()),
+            guarantee=guarantee_of(method, events, coordinator.answered, not_heard(copies)),
             together=together_of(method, session.transcript, self._people, copies),
             events=events,
             created=created.isoformat(timespec="seconds"),

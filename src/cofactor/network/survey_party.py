@@ -21,7 +21,7 @@ from cofactor.federation.messages import Letter
 from cofactor.federation.opening import Key
 from cofactor.federation.summing import Decryption
 from cofactor.federation.transcript import Transcript
-from cofactor.network.own_ledger import ONLY_OWN, check_most, in_all, looked_at
+from cofactor.network.own_ledger import ONLY_OWN, allowed, check_most, in_all, looked_at
 from cofactor.network.survey_terms import (
     SILENT,
     SurveyTold,
@@ -94,6 +94,7 @@ class SurveyAtParty:
         return Planned(
             **vars(self.asked()),
             in_all=in_all(ledger, self._events(), work.budget, sitting.proposal.session),
+            allowed=allowed(ledger),
             rounds=work.schedule.rounds,
             traffic=_HEAD_BYTES + numbers * _NUMBER_BYTES * count,
             sees=(
@@ -172,10 +173,10 @@ class SurveyAtParty:
         sitting, session = self._sitting, self._sitting.proposal.session
         before = looked_at(self._people, newer_data=sitting.newer_data)
         check_most(in_all(before, self._events(), self._work.budget, session), sitting.most)
-        allowed = [
-            own for own in (sitting.most, getattr(self._people.budget, "epsilon", None)) if own is not None
-        ]
-        whole = Budget(epsilon=min(allowed), delta=_DELTA, unit="user") if allowed else None
+        limits = (sitting.most, getattr(self._people.budget, "epsilon", None))
+        known = [each for each in limits if each is not None]
+        delta = min(_DELTA, sitting.max_delta)
+        whole = Budget(epsilon=min(known), delta=delta, unit="user") if known else None
         terms = begun_with(whole, self._work.method)
         ledger = ledger_of(self._people, terms, self._work.schedule, session, newer_data=sitting.newer_data)
         ledger.limit(sitting.most)
@@ -188,7 +189,7 @@ class SurveyAtParty:
         name, session, method = self._sitting.name, self._sitting.proposal.session, self._work.method
         told = self._told_last(last)
         self.ledger.give_up_reserved()
-        own = Ledger.from_bytes(self.ledger.extract(session, budget=self.budget))
+        own = Ledger.from_bytes(self.ledger.extract(session, party=name, budget=self.budget))
         transcript = Transcript.open(self._sitting.transcript_path, recover=True)
         events, (created, start) = tuple(released(own, session)), self._started
         survey = Survey(

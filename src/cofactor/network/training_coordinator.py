@@ -10,7 +10,7 @@ from typing import Any
 from cofactor.config import as_table
 from cofactor.data.ids import Ids
 from cofactor.errors import ConfigError
-from cofactor.federation.books import released
+from cofactor.federation.books import all_released, released
 from cofactor.federation.drive import Round, Session
 from cofactor.federation.finding import Alignment
 from cofactor.federation.halves import Coordinator, Facts, Recipe
@@ -20,7 +20,7 @@ from cofactor.federation.run import Run
 from cofactor.federation.session import told_before
 from cofactor.federation.summing import Decryption, Summing
 from cofactor.network.assuming import on_a_network
-from cofactor.network.own_ledger import charged
+from cofactor.network.own_ledger import books, not_heard
 from cofactor.network.proposal import Proposal
 from cofactor.network.training_terms import (
     OwnFacts,
@@ -104,10 +104,12 @@ class TrainingAtCoordinator:
     ) -> None:
         """Write the run folder: released numbers only."""
         (recipe, facts), budget = self._agreed, self._work.budget
-        events = {
-            name: released(charged(content, name, session.name), session.name)
-            for name, content in ledgers.items()
-        }
+        own = (
+            {}
+            if budget is None
+            else books(ledgers, session.name, schedules_of(recipe, facts, budget), budget)
+        )
+        events = {name: released(each, session.name) for name, each in own.items()}
         created, start = self._started
         run = Run(
             model=coordinator.published(),
@@ -122,8 +124,9 @@ class TrainingAtCoordinator:
                     recipe,
                     facts,
                     budget,
-                    [event for own in events.values() for event in own],
+                    all_released(own, session.name),
                     alignment=self._alignment,
+                    doubts=not_heard(own),
                     beside=reading(self._work),
                 ),
                 aggregate_of(recipe),
@@ -134,7 +137,7 @@ class TrainingAtCoordinator:
                 facts,
                 budget,
                 session,
-                ledgers if budget is not None else {},
+                {name: each.content() for name, each in own.items()},
                 events,
                 rounds=coordinator.rounds,
                 roles=tuple(self.roles(replace(session, folder=None))),

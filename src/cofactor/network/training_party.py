@@ -27,7 +27,7 @@ from cofactor.federation.session import told_before
 from cofactor.federation.summing import Decryption
 from cofactor.federation.transcript import Transcript
 from cofactor.network.assuming import assumed, on_a_network
-from cofactor.network.own_ledger import ONLY_OWN, check_most, in_all, looked_at
+from cofactor.network.own_ledger import ONLY_OWN, allowed, check_most, in_all, looked_at
 from cofactor.network.training_terms import (
     OwnFacts,
     TrainingWork,
@@ -36,19 +36,23 @@ from cofactor.network.training_terms import (
     opened_by,
     reading,
     schedules_of,
+    searched,
     shared_ids,
     sizes_told,
     terms_table,
 )
 from cofactor.network.work import Asked, Planned, Sitting
 from cofactor.privacy.ledger import Ledger
-from cofactor.privacy.plan import needed
+from cofactor.privacy.plan import Plan, needed
 from cofactor.privacy.schedule import Schedule
 from cofactor.recipes.hosts import aggregate_of, host_of, noise_beside_own, summing_of
 from cofactor.recipes.opened_sums import EncryptedSum, SharedSum
 from cofactor.recipes.outcome import data_facts, together_of
 from cofactor.recipes.plan import plan
 from cofactor.recipes.promising import guarantee_of
+
+_HEAD_BYTES, _SUM_BYTES, _AGREED_BYTES = 250, 650, 2_500
+"""The head of a letter; in a secure sum, keys, shares of keys and signatures for each party; and round 0."""
 
 
 class TrainingAtParty:
@@ -86,7 +90,7 @@ class TrainingAtParty:
         """Return what is asked for, without a look at anybody's ratings."""
         work, recipe, parties = self._work, self._work.recipe, tuple(self._sitting.proposal.parties)
         budget, aggregate = work.budget, aggregate_of(recipe)
-        why_not = aggregate.why_not(len(parties))
+        why_not, layers = aggregate.why_not(len(parties)), aggregate.layers(len(parties))
         if why_not and budget is not None:
             raise Declining("policy: aggregate", f"{why_not[0]} Ledgers would be charged too little.")
         return Asked(
@@ -98,6 +102,7 @@ class TrainingAtParty:
             adjacency="empty" if budget is None else budget.adjacency,
             parties=parties,
             aggregate=type(aggregate).__name__,
+            fewest=None if layers is None else layers.fewest,
             telling=work.ids,
             most_ratings=getattr(recipe, "max_ratings_per_user", None),
             rests_on=tuple(each.what for each in assumed(aggregate, len(parties))),
@@ -106,7 +111,8 @@ class TrainingAtParty:
 
     def planned(self) -> Planned:
         """Return what is asked for, worked out with the party's own sizes for those of all."""
-        work, ratings, count = self._work, self._party.ratings, len(self._sitting.proposal.parties)
+        work, ratings, proposal = self._work, self._party.ratings, self._sitting.proposal
+        count = len(proposal.parties)
         budget, recipe = work.budget, work.recipe
         vertical = work.split == "vertical"
         found = None
@@ -123,18 +129,32 @@ class TrainingAtParty:
         return Planned(
             **vars(self.asked()),
             in_all=None if found is None else self._in_all(found.schedule),
+            allowed=None if found is None else allowed(self._looked_at()),
             rounds=0 if found is None else found.schedule.rounds,
-            traffic=0 if found is None else found.total_bytes // (2 * max(count, 1)),
-            sees=(*self._sees(), *reading(work), *self._left_out()),
+            traffic=self._traffic(found),
+            sees=(*self._sees(), *reading(work), *searched(work, proposal.parties), *self._left_out()),
         )
+
+    def _traffic(self, found: Plan | None) -> int:
+        """Return about how many bytes this party sends: its answers, their letters, and what is agreed on."""
+        count, shown = len(self._sitting.proposal.parties), self.showing()
+        ids = () if shown is None else shown.tolist()
+        before = _AGREED_BYTES + len(json.dumps(ids))
+        if found is None:
+            return before
+        summed = aggregate_of(self._work.recipe).layers(count) is not None
+        each = _HEAD_BYTES + (count * _SUM_BYTES if summed else 0)
+        return before + each * found.schedule.rounds + found.total_bytes // (2 * count)
 
     def _in_all(self, schedule: Schedule) -> float:
         """Return what the ledger would hold with this, too; what was charged in this session is in both."""
         budget, sitting = self._work.budget, self._sitting
         assert budget is not None
         own = [replace(event, by=sitting.name) for event in replace(schedule, parties=1).events()]
-        ledger = looked_at(self._party, newer_data=sitting.newer_data)
-        return in_all(ledger, own, budget, sitting.proposal.session)
+        return in_all(self._looked_at(), own, budget, sitting.proposal.session)
+
+    def _looked_at(self) -> Ledger | None:
+        return looked_at(self._party, newer_data=self._sitting.newer_data)
 
     def _left_out(self) -> tuple[str, ...]:
         """Say, to the people here, what a catalogue leaves out; to others that would tell what is held."""
@@ -142,6 +162,8 @@ class TrainingAtParty:
             return ()
         known = np.isin(self._party.ratings.item_ids, self._work.catalogue)
         missing = int((~known).sum())
+        if missing == len(known):
+            return (f"NONE of this party's {missing:,} items is in the catalogue: are ids written alike?",)
         return (f"Nobody sees ratings of {missing:,} items that the catalogue lacks.",) if missing else ()
 
     def _sees(self) -> tuple[str, ...]:
@@ -280,7 +302,7 @@ class TrainingAtParty:
         if self.ledger is not None and budget is not None:
             self.ledger.give_up_reserved()
             events = {name: released(self.ledger, session.name)}
-            copies = {name: self.ledger.extract(session.name, budget=budget)}
+            copies = {name: self.ledger.extract(session.name, party=name, budget=budget)}
         run = Run(
             model=None,
             recipe=as_table(recipe),

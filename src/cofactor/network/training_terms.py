@@ -4,7 +4,7 @@ The facts are a function of the proposal and of what all parties told: everybody
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, get_args
@@ -23,6 +23,7 @@ from cofactor.federation.federation import HAPPENED
 from cofactor.federation.finding import Alignment, Among
 from cofactor.federation.halves import Facts, Recipe, Split, splits_of
 from cofactor.federation.summing import Summing
+from cofactor.network.searching import search_tells
 from cofactor.network.work import Telling
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
@@ -228,6 +229,7 @@ def facts_of(work: TrainingWork, told: Mapping[str, OwnFacts], shared: Ids) -> F
         public_items=work.items,
         attributes=work.attributes,
         implicit=work.scale is None,
+        searched=work.ids == "psi",
     )
 
 
@@ -298,6 +300,11 @@ def reading(work: TrainingWork) -> tuple[str, ...]:
         "parties, so that those common to all could be found.",
     }
     return (told[work.ids],) if work.ids in told else ()
+
+
+def searched(work: TrainingWork, parties: Iterable[str]) -> tuple[str, ...]:
+    """Say what a search for users in common will tell; afterwards the guarantee says what it has told."""
+    return search_tells(parties, work.among) if work.ids == "psi" else ()
 
 
 def opened_by(recipe: Recipe, parties: int) -> EncryptedSum | SharedSum | None:

@@ -52,6 +52,8 @@ class Asked:
     aggregate: str
     """How answers are added up: "PlainSum", "SecureSum", ..."""
     telling: Telling
+    fewest: int | None = None
+    """Of how many parties at least a sum is opened; None where answers are not summed, or of all."""
     adjacency: str = "empty"
     """Compared with what epsilon is promised: "value" says nothing of who rated what."""
     most_ratings: int | None = None
@@ -68,6 +70,8 @@ class Planned(Asked):
 
     in_all: float | None
     """What all that the ledger holds would cost, with this; None without a budget."""
+    allowed: float | None = None
+    """What the ledger was begun with, if there is one: no yes makes more of it."""
     rounds: int
     traffic: int
     """About how many bytes this party sends in all."""
@@ -96,6 +100,8 @@ class Sitting:
     random: Random
     most: float | None = None
     """What all runs on its data may cost together, by its policy: with that a new ledger is begun."""
+    max_delta: float = 1.0
+    """With which probability epsilon may fail, by its policy."""
     newer_data: bool = False
     """Whether its file may have grown since its ledger was begun."""
 

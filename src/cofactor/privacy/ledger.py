@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Clock = Callable[[], datetime]
 EXTRACT = "an extract, for others to see"
 """What an extract says in place of which data it belongs to."""
+PLANNED = "a plan, for one who has not told"
+"""What stands there where nobody has told what was released, and all that was planned is charged."""
 
 
 def utc_now() -> datetime:
@@ -153,15 +155,16 @@ class Ledger:
         """Return the file's bytes, whether or not there is a file: a run keeps a copy."""
         return self._chain.content()
 
-    def extract(self, *runs: str, budget: Budget) -> bytes:
+    def extract(self, *runs: str, party: str, budget: Budget) -> bytes:
         """Return a ledger file with what these runs have released, and nothing else of this ledger.
 
-        Others may see it: it tells neither which data it belongs to, nor what other runs cost.
+        Others may see it: it tells neither which data it belongs to, nor what other runs cost. `party` is
+        the name by which they know who released it; the ledger may have been begun under another.
         """
         own = [entry for entry in self._entries if entry.run in runs and entry.event is not None]
         begun = own[0].time if own else self._clock().astimezone(UTC)
         facts = {
-            "party": self.party,
+            "party": party,
             "fingerprint": EXTRACT,
             "budget": as_table(budget),
             "per": None,

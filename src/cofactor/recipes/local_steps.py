@@ -167,10 +167,11 @@ def _total_weight(facts: Facts) -> int:
 def released_total(home: Home, ratings: Grouped, unit: Unit, *, summed: bool) -> Total | Totals:
     """Let out the sum of all ratings, or of all users' means, less the middle of the scale.
 
-    Where it is `summed` with those of other parties, in whole numbers, they share its noise.
+    A rating that is taken away changes its user's mean by no more than half of the scale, either. Where it
+    is `summed` with those of other parties, in whole numbers, they share its noise.
     """
     values = (ratings.values.astype(np.float64) - _middle(home.facts))[:, None]
-    if unit == "user":
+    if _by_users(home.facts, unit):
         rated = ratings.sizes > 0
         values = np.add.reduceat(values, ratings.ptr[:-1][rated]) / ratings.sizes[rated, None]
     if summed:
@@ -222,7 +223,12 @@ def mean_of(replies: Mapping[str, Message], facts: Facts, unit: Unit) -> float:
 
 
 def _count(facts: Facts, unit: Unit, party: str) -> int:
-    return (facts.ratings if unit == "rating" else facts.users)[facts.place(party)]
+    return (facts.users if _by_users(facts, unit) else facts.ratings)[facts.place(party)]
+
+
+def _by_users(facts: Facts, unit: Unit) -> bool:
+    """Say whether users' means are summed: there are as many as users, however many ratings they have."""
+    return unit == "user" or facts.searched
 
 
 def _points(facts: Facts) -> FixedPoint:

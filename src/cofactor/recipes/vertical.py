@@ -111,12 +111,13 @@ class VerticalMF:
         by_user = budget is not None and budget.unit == "user"
         if only_sums(self, facts) and (by_user or self.alone):
             raise Refused(_NOT_FOR_SUMS)
+        averaged = sum(facts.users) if facts.searched else facts.rating_count
         few = self.most_ratings or (10 if len(facts.parties) == 1 else 5)
         steps = Steps.chosen(
             self,
             UsualSteps.of(facts, noise),
             clipping=GradientClipping(limit=LIMIT),
-            mean_share=mean_share(facts, noise, facts.rating_count),
+            mean_share=mean_share(facts, noise, averaged),
             most_ratings=few if by_user else None,
         )
         return with_rate(with_grain(self, steps, facts, noise, both=True), steps, facts, budget)

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -15,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from cofactor.cli.network_text import LogTail, alone
 from cofactor.data.ratings import Scale
+from cofactor.errors import RunError
 from cofactor.federation.declining import Declining
 from cofactor.network.approval import Approval, approve, decisions, pending
 from cofactor.network.pins import Pins, fingerprint
+from cofactor.network.processes import check_port
 from cofactor.network.proposal import Proposal
 from cofactor.network.site import Site
 from tests.cli import worlds
@@ -282,6 +286,8 @@ MISTAKES = [
     ("host run coop --resume", 2, "no session to go on with"),
     ("host run coop --config job.toml --session ab", 2, "--session goes with --resume"),
     ("host run coop --config job.toml --out coop", 2, "is not a run folder"),
+    ("host run coop --config job.toml --fewest 9", 2, "--fewest must lie between 1 and 3"),
+    ("join pin north --roster coop/parties.toml --fingerprint soth=12", 2, 'Did you mean "south"'),
     ("host admit coop nowhere.zip", 2, "nowhere.zip is not there"),
     ("host admit coop north.csv", 2, "no party's request"),
     ("host revoke coop nord", 2, 'Did you mean "north"'),
@@ -295,6 +301,50 @@ def test_a_mistake_is_told_with_what_to_do(
     done = cofactor(*words.split())
     assert re.search(told, done.err), done.err
     assert done.code == code
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("host run coop --config job.toml", "coop"),
+        ("join run north north.csv --scale 1:5", "north"),
+    ],
+)
+def test_a_second_command_in_one_folder_is_refused(
+    folder: Path, cofactor: Command, words: str, place: str
+) -> None:
+    (folder / "north" / "kit" / "startup").mkdir(parents=True)
+    with alone(folder / place, "the first one"):
+        done = cofactor(*words.split())
+    assert (done.code, f"is at work in {place}" in done.err.replace(f"{folder}/", "")) == (1, True), done.err
+    assert not (folder / "coop" / "sessions").exists()
+
+
+def test_a_port_that_somebody_else_has_is_named(folder: Path) -> None:
+    startup = folder / "coop" / "server" / "startup"
+    startup.mkdir(parents=True)
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        service = {"servers": [{"service": {"target": f"localhost:{port}"}}]}
+        (startup / "fed_server.json").write_text(json.dumps(service))
+        with pytest.raises(RunError, match=f"port {port} cannot be used"):
+            check_port(folder / "coop", patience=0.3)
+    check_port(folder / "coop")
+
+
+def test_a_partys_log_is_shown_as_it_grows_and_when_it_is_begun_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cofactor.log"
+    path.write_text("before\n")
+    tail = LogTail(path)
+    with path.open("a") as file:
+        file.write("refused\nhalf")
+    tail.show()
+    assert capsys.readouterr().err == "refused\n"
+    path.write_text("anew\n")
+    tail.show()
+    assert capsys.readouterr().err == "anew\n"
 
 
 @pytest.mark.parametrize(

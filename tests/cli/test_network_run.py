@@ -119,9 +119,20 @@ def test_three_organisations_train_through_a_question_and_a_stopped_coordinator(
 
     answers = shell.told("join", "answer", "north", "--yes", "--as", "Ada")["answers"]
     assert answers[0]["proposal"] == planned["proposal"]
+    killed = shell.start("killed.txt", "host", "run", "coop", "--resume", "--out", "runs/first")
+    shell.wait_for("killed.txt", "job 1 begins")
+    killed.kill()
+    killed.wait(timeout=30)
     done = shell.start("host.txt", "host", "run", "coop", "--resume", "--out", "runs/first")
+    shell.wait_for("host.txt", "parties are there")
+    for again in ("join run north", "host run coop --resume"):
+        second = subprocess.run(
+            shell._command(*again.split()), cwd=shell.folder, capture_output=True, text=True
+        )
+        assert (second.returncode, "is at work in" in second.stderr) == (1, True), second.stderr
     shell.wait_for("host.txt", "Saved in")
     assert done.wait(timeout=30) == 0
+    shell.wait_for("north.txt", "finished 4/4")
 
     facts = read_facts(shell.folder / "runs" / "first")
     assert set(facts["together"]["parties"]) == set(NAMES)

@@ -88,7 +88,7 @@ def test_bytes_on_the_sockets_grow_as_those_of_the_transcript(
     (little, idle), (much, busy) = found
     print(f"transcripts {little:,} and {much:,} bytes, sockets {idle:,} and {busy:,}")
     # What begins a job and keeps connections alive is in both; what is left is messages and their frames.
-    assert abs((busy - idle) - (much - little)) < 0.05 * (much - little)
+    assert abs((busy - idle) - (much - little)) < 0.1 * (much - little)
 
 
 def test_parties_reach_the_server_through_a_proxy(federation: RealParties, files: Files) -> None:

@@ -11,7 +11,7 @@ from cofactor.cli.join_run import answered, rehearsed, take_part, take_policy
 from cofactor.cli.join_sources import people_of, ratings_of, records_of
 from cofactor.cli.network_text import check_engine, compared
 from cofactor.cli.text import ProgressLine, print_facts, print_json, print_line, print_table
-from cofactor.errors import ConfigError, RunError
+from cofactor.errors import ConfigError, RunError, did_you_mean
 
 app = typer.Typer(no_args_is_help=True, help="Take part: keys, what is allowed, and the data of one party.")
 
@@ -120,6 +120,9 @@ def pin(
             raise ConfigError(f"{roster} is not there. Ask the coordinator for parties.toml.")
         named = {**Pins.read(roster).known, **named}
     others = {name: key for name, key in named.items() if name != site.name}
+    strange = [name for name in told if name not in named]
+    if strange:
+        raise ConfigError(f"--fingerprint names {strange[0]!r}, and no key.{did_you_mean(strange[0], named)}")
     if not others:
         raise ConfigError("name a party and its key, south=KEY, or the coordinator's --roster parties.toml.")
     for name, key in others.items():

@@ -82,7 +82,9 @@ class Host:
         if head.round < 1:
             raise RunError(f"{self.party}: round {head.round} is over; rounds begin with 1.")
         if self._rounds is not None and head.round > self._rounds:
-            raise Refused(f"{self.party}: there are {self._rounds:,} rounds, and {head.round:,} is asked for.")
+            raise Refused(
+                f"{self.party}: there are {self._rounds:,} rounds, and {head.round:,} is asked for."
+            )
 
     def handle(self, data: bytes) -> bytes:
         """Answer a letter of the coordinator with a letter; one at a time, so that no noise serves twice."""

@@ -255,5 +255,6 @@ LOT = Assumption(
     what="nobody breaks off the drawing of decrypters until the lot suits them",
     met="the lot is made of numbers to which all parties had committed before any was told, so that nobody "
     "chooses; a party that tells its number last, and the coordinator, know the lot first and can break off, "
-    "but after three times in all sessions a party deals no more until its people have looked into it",
+    "but after three times in all sessions, unless half of the rounds were answered and charged, a party "
+    "deals no more until its people have looked into it",
 )

@@ -186,18 +186,27 @@ def server_address(config: Path) -> tuple[str, int]:
     return host, int(port)
 
 
-def check_port(host: Path) -> None:
-    """Refuse to start a server whose port somebody else has."""
+def check_port(host: Path, *, patience: float = 10.0) -> None:
+    """Refuse to start a server whose port somebody else has; one that was killed may need a moment to end."""
     _, port = server_address(host / "server" / "startup" / Server.config)
+    until = time.monotonic() + patience
+    while (why := _taken(port)) is not None:
+        if time.monotonic() > until:
+            raise RunError(
+                f"port {port} cannot be used ({why}): another program, or another 'cofactor host run', has "
+                "it. Stop that first."
+            )
+        time.sleep(0.2)
+
+
+def _taken(port: int) -> str | None:
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind(("", port))
         except OSError as error:
-            raise RunError(
-                f"port {port} cannot be used ({error.strerror}): another program, or another 'cofactor host "
-                "run', has it. Stop that first."
-            ) from None
+            return error.strerror
+    return None
 
 
 def _tidy(kit: Path) -> None:

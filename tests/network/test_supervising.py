@@ -9,7 +9,7 @@ import pytest
 
 from cofactor.errors import ConfigError, RunError
 from cofactor.network.alone import AloneInKit
-from cofactor.network.outcomes import OUTCOME, read_outcome, write_outcome
+from cofactor.network.outcomes import OUTCOME, PAUSE, read_outcome, write_outcome
 from cofactor.network.supervising import Waiting, supervise
 
 HOLD = """
@@ -79,7 +79,7 @@ def test_waiting_no_time_at_all_is_refused() -> None:
 class FakeServer:
     """A server that is lost just after it has said that its first job runs."""
 
-    memory = 0
+    memory: int = 0
 
     def __init__(self, kit: Path) -> None:
         self.kit, self.running, self.starts = kit, False, 0
@@ -125,3 +125,42 @@ def test_job_of_a_server_that_was_lost_between_two_looks_is_not_watched_for_ever
     found = supervise(tmp_path, tmp_path / "run", parties=["north"], fewest=1, server=server, waiting=waiting)  # type: ignore[arg-type]
     assert found == {"outcome": "finished"}
     assert jobs == ["job of start 1 with north", "job of start 2 with north"]
+
+
+def test_an_engine_that_has_grown_is_paused_and_begun_afresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, jobs, sizes = FakeServer(tmp_path), list[str](), list[int]()
+
+    class Submitted:
+        def __init__(self, _: Path) -> None:
+            assert server.running
+
+        def registered(self) -> dict[str, str]:
+            return {"north": "a"}
+
+        def submit(self, parties: list[str], **_: object) -> str:
+            jobs.append(f"job {len(jobs) + 1} with {', '.join(parties)}")
+            server.memory = 1_000
+            if len(jobs) == 2:
+                write_outcome(tmp_path / "run", "finished")
+            return jobs[-1]
+
+        def status(self, _: str) -> str:
+            if (tmp_path / "run" / PAUSE).exists():
+                write_outcome(tmp_path / "run", "paused")
+            else:
+                server.memory += 100
+                sizes.append(server.memory)
+            return "RUNNING"
+
+        def close(self) -> None:
+            return
+
+    (tmp_path / "local").mkdir()
+    monkeypatch.setattr("cofactor.network.supervising.Submitter", Submitted)
+    waiting = Waiting(look=0.01, rest=0.01, growth=250)
+    found = supervise(tmp_path, tmp_path / "run", parties=["north"], fewest=1, server=server, waiting=waiting)  # type: ignore[arg-type]
+    assert found == {"outcome": "finished"}
+    assert jobs == ["job 1 with north", "job 2 with north"]
+    assert sizes[:4] == [1_100, 1_200, 1_300, 1_400]

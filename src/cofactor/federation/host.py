@@ -88,8 +88,8 @@ class Host:
 
     def handle(self, data: bytes) -> bytes:
         """Answer a letter of the coordinator with a letter; one at a time, so that no noise serves twice."""
-        self.check_asked(heading(data))
         with self._busy:
+            self.check_asked(heading(data))
             return self._handle(self._opened(data), sha256(data).hexdigest())
 
     def _handle(self, letter: Letter, asked: str) -> bytes:

@@ -46,10 +46,24 @@ class Outcome:
 Command = Callable[..., Outcome]
 
 
+@pytest.fixture(scope="session")
+def all_commands() -> Any:
+    """Build the commands once, as every process of a user does."""
+    from typer.main import get_command
+
+    from cofactor.cli.app import app
+
+    return get_command(app)
+
+
 @pytest.fixture
-def cofactor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def cofactor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], all_commands: Any
+) -> Command:
     """Run the command line in this process, as a user would type it."""
     from cofactor.cli import main
+
+    monkeypatch.setattr("typer.main.get_command", lambda _: all_commands)
 
     def run(*words: object) -> Outcome:
         monkeypatch.setattr("sys.argv", ["cofactor", *map(str, words)])

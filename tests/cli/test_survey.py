@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("precious")
     monkeypatch.chdir(tmp_path)
+    # Intervals are drawn, not judged, here: of as few repeats as there may be.
+    monkeypatch.setattr(Survey, "band", partialmethod(Survey.band, repeats=20))
     return tmp_path
 
 

@@ -372,3 +372,9 @@ def test_unary_encoding_equals_its_closed_form(kept: float, raised: float) -> No
         closed = kept * (1 - raised) - math.exp(epsilon) * raised * (1 - kept)
         assert exact_delta(pair, epsilon) == pytest.approx(closed, abs=1e-14)
     assert pair.pure == pytest.approx(most)
+
+
+def test_orders_at_once_and_one_by_one_are_the_same() -> None:
+    pair = pairs.skellam(400.0, 6)
+    orders: list[float] = np.linspace(1.01, 90, 700).tolist()
+    np.testing.assert_array_equal(pair.renyi(orders), [pair.renyi([order])[0] for order in orders])

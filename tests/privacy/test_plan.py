@@ -45,7 +45,7 @@ def schedule(
 
 
 def test_planned_noise_spends_the_budget_and_never_more() -> None:
-    made = plan(schedule(SampledGaussian(sampling=0.01), times=10), BUDGET)
+    made = plan(schedule(SampledGaussian(sampling=0.01), rounds=2, times=50), BUDGET)
     total = spent(made.schedule.events(), BUDGET.delta, unit="user")
     assert 0.99 * BUDGET.epsilon <= total.epsilon <= BUDGET.epsilon
     assert made.spent == total
@@ -110,7 +110,7 @@ def test_noise_that_drowns_everything_is_warned_about() -> None:
 def test_two_parties_and_small_crowds_are_warned_about() -> None:
     two = plan(schedule(parties=2), BUDGET).warnings
     assert any("of two parties" in text for text in two)
-    few = plan(schedule(SampledGaussian(sampling=0.01), users=900), BUDGET).warnings
+    few = plan(schedule(SampledGaussian(sampling=0.01), rounds=1, users=900), BUDGET).warnings
     assert any("only about 3 users" in text for text in few)
     assert plan(schedule(), BUDGET).warnings == ()
 

@@ -1,6 +1,7 @@
 """Participants of recipes that release sums about items, and what they are asked."""
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import InsecureRandom, Random
 from cofactor.recipes.hosts import aggregate_of
 from cofactor.recipes.item_letters import ItemsFinal, ItemsKnown
@@ -62,6 +64,18 @@ def facts_of(users: tuple[int, ...] = (USERS,), *, split: Any = "on-device", **c
     return replace(made, **changed)
 
 
+USUAL_FACTS = facts_of()
+
+
+@lru_cache(maxsize=64)
+def settled_by(recipe: Any, facts: Facts, budget: Budget | None) -> tuple[Any, Schedule | None]:
+    """Return the recipe with all choices made, and what it releases: the same for all ratings."""
+    settled = recipe.settled(facts, budget)
+    if budget is None:
+        return settled, None
+    return settled, calibrated(settled.schedule(facts, "user", facts.parties[0]), budget)
+
+
 def half(
     recipe: Any,
     ratings: Ratings,
@@ -74,11 +88,10 @@ def half(
     weights: NDArray[np.float64] | None = None,
 ) -> Any:
     """Return the participant of the first party, at work in a round."""
-    facts = facts or facts_of()
-    settled = recipe.settled(facts, budget)
-    schedule = ledger = None
+    facts = facts or USUAL_FACTS
+    settled, schedule = settled_by(recipe, facts, budget)
+    ledger = None
     if budget is not None:
-        schedule = calibrated(settled.schedule(facts, "user", facts.parties[0]), budget)
         ledger = Ledger.create(None, party=facts.parties[0], fingerprint="a test", budget=budget)
     door = Door(
         party=facts.parties[0],

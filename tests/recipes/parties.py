@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from cofactor.federation.transcript import Sent
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.ledger import Ledger
+from cofactor.privacy.schedule import Schedule
 from cofactor.randomness import InsecureRandom
 
 SCALE = Scale(0.5, 5.0)
@@ -77,6 +79,7 @@ def table(rated: list[tuple[int, int, float]]) -> Ratings:
     )
 
 
+@cache
 def facts_of(split: Any) -> Facts:
     """Return what is public about a party of that size and another one: it never depends on ratings."""
     return Facts(
@@ -94,9 +97,16 @@ def facts_of(split: Any) -> Facts:
 def participant_of(recipe: Any, ratings: Ratings, budget: Budget) -> tuple[Any, Any]:
     """Return the half of party "north" with these ratings, and its settled recipe."""
     facts = facts_of(recipe.split)
-    settled = recipe.settled(facts, budget)
-    schedule = calibrated(settled.schedule(facts, budget.unit, "north"), budget)
+    settled, schedule = settled_by(recipe, budget)
     ledger = Ledger.create(None, party="north", fingerprint="a test", budget=budget)
     door = Door(party="north", ledger=ledger, random=InsecureRandom(0), run="a test")
     home = Home(party=Party(name="north", ratings=ratings), facts=facts, schedule=schedule, door=door, seed=0)
     return settled.participant(home), settled
+
+
+@cache
+def settled_by(recipe: Any, budget: Budget) -> tuple[Any, Schedule]:
+    """Return the recipe with all choices made, and what it releases: the same for all ratings."""
+    facts = facts_of(recipe.split)
+    settled = recipe.settled(facts, budget)
+    return settled, calibrated(settled.schedule(facts, budget.unit, "north"), budget)

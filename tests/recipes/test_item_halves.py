@@ -151,11 +151,13 @@ def test_who_only_chose_changes_a_release_by_no_more_than_what_is_charged(
 
 @pytest.mark.parametrize("split", ["on-device", pytest.param("horizontal", marks=pytest.mark.slow)])
 def test_noise_covers_every_number_whoever_contributed(split: str) -> None:
+    facts = facts_of(split=split)
+
     # One horizontal party adds all of the noise; devices of a cohort their shares of it.
     def release(units: tuple[Row, ...]) -> NDArray[np.int64]:
         found = []
         for round, asked in ((1, UsersAsked()), (LAST, question()), RELEASES["gain"][1:]):
-            recipe = half(FEW, rated(units), facts=facts_of(split=split), round=round, random=SecureRandom())
+            recipe = half(FEW, rated(units), facts=facts, round=round, random=SecureRandom())
             found += [array.ravel() for array in recipe.handle(round, asked).arrays.values()]
         return np.concatenate(found)
 

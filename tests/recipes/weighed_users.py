@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cofactor.federation.channel import Failures
 from cofactor.federation.federation import Federation
+from cofactor.federation.halves import Facts
 from cofactor.federation.run import Run
 from cofactor.federation.weights import PublicWeights
 from cofactor.privacy.bounding import Bounded
@@ -61,6 +62,11 @@ def known(budget: PersonalBudget, catalogue: Any = range(ITEMS)) -> PublicWeight
     return PublicWeights.of(budget.users, Weights.equal(), np.array(catalogue), budget)
 
 
+@cache
+def facts_with_weights(budget: PersonalBudget) -> Facts:
+    return facts_of(weights=known(budget))
+
+
 def at_work(
     units: tuple[Row, ...],
     weights: Any,
@@ -69,7 +75,7 @@ def at_work(
     **changed: Any,
 ) -> Any:
     """Return the participant of users with these weights."""
-    facts = changed.pop("facts", None) or facts_of(weights=known(budget))
+    facts = changed.pop("facts", None) or facts_with_weights(budget)
     own = np.asarray(weights, np.float64)
     return half(recipe, rated(units), budget=budget.public, facts=facts, weights=own, **changed)
 

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.losses import ORDERS, Loss, loss_of
 
 Method = Literal["pure", "Renyi", "privacy loss distribution"]
+Orders = tuple[float, ...]
 
 _GRID, _WHOLE_GRID = 0.05, 0.005
 """Width of the grid of losses, in units of the spread of one release and of all together. Rounding adds at
@@ -55,7 +57,15 @@ def spent(
     not_negative(delta=delta)
     one_of(UNITS, unit=unit)
     one_of(ADJACENCIES, adjacency=adjacency)
-    losses, lost = _losses(events, unit, adjacency)
+    return _spent(tuple(_counted(events).items()), delta, unit, adjacency, tuple(orders))
+
+
+@lru_cache(maxsize=256, typed=True)
+def _spent(
+    counts: tuple[tuple[Event, int], ...], delta: float, unit: Unit, adjacency: Adjacency, orders: Orders
+) -> Spent:
+    """Compose; kept, since all parties' ledgers ask for the same sum, and so does what a guarantee says."""
+    losses, lost = _losses(counts, unit, adjacency)
     remaining = delta - lost
     found: dict[Method, float] = {
         "privacy loss distribution": _by_distribution(losses, remaining),
@@ -91,7 +101,7 @@ def profile(
     The first has the least delta; then come epsilon 0, with the total variation as delta, and these `parts`
     of it. Epsilon is infinite where nothing is known.
     """
-    losses, lost = _losses(events, unit, adjacency)
+    losses, lost = _losses(_counted(events).items(), unit, adjacency)
     found = [(sum(loss.pure * count for loss, count in losses), lost)]
     if not losses:
         return found
@@ -110,15 +120,20 @@ def profile(
     return [*found, *((float(epsilon), float(delta + lost)) for epsilon, delta in pairs)]
 
 
-def _losses(
-    events: Iterable[Event], unit: Unit, adjacency: Adjacency
-) -> tuple[list[tuple[Loss, int]], float]:
-    """Return what each release can lose, how often it happens, and what all of them take off delta."""
+def _counted(events: Iterable[Event]) -> Counter[Event]:
+    """Return how often each release happens."""
     counts: Counter[Event] = Counter()
     for event in events:
         counts[event.once()] += event.count
+    return counts
+
+
+def _losses(
+    counts: Iterable[tuple[Event, int]], unit: Unit, adjacency: Adjacency
+) -> tuple[list[tuple[Loss, int]], float]:
+    """Return what each release can lose, how often it happens, and what all of them take off delta."""
     losses, lost = [], 0.0
-    for event, count in counts.items():
+    for event, count in counts:
         loss = loss_of(event, steps_between(event.bound, unit, adjacency))
         lost += count * ((event.slack or 0.0) + loss.beyond)
         losses.append((loss, count * loss.times))

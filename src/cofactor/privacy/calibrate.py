@@ -31,8 +31,9 @@ def calibrated(schedule: Schedule, budget: Budget) -> Schedule:
         isinstance(release.mechanism, Gaussian) or (release.fixed and release.dimension == 1)
         for release in schedule.releases
     )
-    found = _calibrated(_resized(schedule, [1] * len(sizes)) if alike else schedule, budget)
-    return _resized(found, sizes)
+    if not alike:
+        return _calibrated(schedule, budget)
+    return _resized(_calibrated(_resized(schedule, [1] * len(sizes)), budget), sizes)
 
 
 def _check_room(schedule: Schedule, budget: Budget) -> None:

@@ -23,6 +23,8 @@ _NEGLIGIBLE = -80.0
 """Log of a probability that may be left out, and is then counted as if it gave everything away."""
 _SHARES = 64
 """Into how many cases the number of fair coins is rounded."""
+_TOGETHER = 2**16
+"""How many numbers are worked on at once, where all outcomes are weighed for many orders."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,13 @@ class Pair:
         """Return the Renyi divergence at each order: log sum upper^a lower^(1-a) / (a-1), the worse way."""
         a = np.asarray(orders, np.float64)
         ways = [(self.log_upper, self.log_lower), (self.log_lower, self.log_upper)]
-        worst = np.array([max(_log_sum(k * up + (1 - k) * low) for up, low in ways) for k in a])
+        parts = np.array_split(a, math.ceil(len(a) * len(self.log_upper) / _TOGETHER) or 1)
+        worst = np.maximum(
+            *(
+                np.concatenate([_log_sums(k[:, None] * up + (1 - k[:, None]) * low) for k in parts])
+                for up, low in ways
+            )
+        )
         if self.beyond:
             worst = np.logaddexp(worst, math.log(self.beyond) + a * self.largest)
         divergence: Floats = np.maximum(worst, 0.0) / (a - 1)
@@ -243,5 +251,11 @@ def _normalised(logs: Floats) -> Floats:
 
 
 def _log_sum(logs: Floats) -> float:
-    largest = logs.max()
-    return float(largest + np.log(np.exp(logs - largest).sum()))
+    return float(_log_sums(logs))
+
+
+def _log_sums(logs: Floats) -> Floats:
+    """Return the log of the sum of each row."""
+    largest = logs.max(axis=-1, keepdims=True)
+    sums: Floats = largest[..., 0] + np.log(np.exp(logs - largest).sum(axis=-1))
+    return sums

@@ -12,6 +12,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ _KEPT = 8
 """Tables kept; the largest take 60 MB."""
 _KEPT_SMALL, _SMALL = 128, 2**20
 """Small tables that are kept: noise in layers needs dozens of them in turn."""
+_MAKING_LARGE = Lock()
+"""Devices that are threads of one process want the same large table at once: it is made once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,7 +138,10 @@ def _power(base: int, exponent: int) -> int:
 
 def skellam(variance: float) -> Table:
     """Return the law of the difference of two Poisson numbers of mean variance / 2."""
-    return _small_skellam(variance) if variance <= _SMALL else _large_skellam(variance)
+    if variance <= _SMALL:
+        return _small_skellam(variance)
+    with _MAKING_LARGE:
+        return _large_skellam(variance)
 
 
 @lru_cache(_KEPT_SMALL)

@@ -76,9 +76,15 @@ def see_through(work: "Hosted", fewest: int | None, waiting: "Waiting", *, quiet
 
 
 def _follow(tail: Tail, folder: Path, done: threading.Event) -> None:
+    from cofactor.network.outcomes import read_waiting
+
     tail.skip(folder)
+    waiting = ""
     while not done.wait(0.5):
         tail.show(folder)
+        before, waiting = waiting, read_waiting(folder)
+        if waiting and waiting != before:
+            say(f"waiting for a yes: {waiting}")
     tail.show(folder)
 
 

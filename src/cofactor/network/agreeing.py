@@ -23,7 +23,6 @@ from cofactor.federation.door import COORDINATOR
 from cofactor.federation.finding import Alignment
 from cofactor.federation.host import write_bytes
 from cofactor.federation.messages import Letter, Message
-from cofactor.federation.session import tell
 from cofactor.federation.summing import Decryption
 from cofactor.federation.transcript import AGREED, Transcript
 from cofactor.network.agreement import (
@@ -49,11 +48,10 @@ from cofactor.network.letters import (
     Tell,
     Told,
 )
-from cofactor.network.outcomes import read_fewest
+from cofactor.network.outcomes import read_fewest, write_waiting
 from cofactor.network.proposal import Proposal
 from cofactor.network.searching import relay_search
 from cofactor.network.work import AtCoordinator
-from cofactor.progress import Progress
 
 T = TypeVar("T", bound=Message)
 _REST, _LONGEST_REST = 0.25, 8.0
@@ -179,19 +177,12 @@ class Agreeing:
             self._check_gone(gone)
             if waiting and time.monotonic() > until:
                 raise Refused(f"{', '.join(waiting)} did not decide in time. Nothing was begun.")
-            self._tell_waiting(waiting, left)
+            write_waiting(self._folder, waiting)
             if waiting:  # a large proposal is not sent all the time
                 time.sleep(rest)
                 rest = min(2 * rest, _LONGEST_REST)
             left = waiting
         return {party: found[party] for party in self._proposal.parties if party in found}
-
-    def _tell_waiting(self, waiting: tuple[str, ...], before: tuple[str, ...]) -> None:
-        """Say whose decision is waited for, when that changes."""
-        if waiting and (waiting != before or len(before) == len(self._proposal.parties)):
-            count = len(self._proposal.parties)
-            note = f"{', '.join(waiting)} {WORDS['waiting']}"
-            tell(self._folder, Progress("agreeing", count - len(waiting), count, note))
 
     def _check_gone(self, gone: Mapping[str, str]) -> None:
         """Refuse if somebody declined, or is not there of whom all must be, or none are left."""

@@ -1,4 +1,4 @@
-"""Three files in a run's folder, between the coordinator's process and whoever supervises it."""
+"""Small files in a run's folder, between the coordinator's process and whoever supervises it."""
 
 import contextlib
 import json
@@ -15,6 +15,21 @@ PAUSE: Final = "pause"
 
 FEWEST: Final = "fewest"
 """With how many parties the run goes on, and ends, if others do not come back."""
+
+WAITING: Final = "waiting"
+"""Whose decision is waited for, before the first round."""
+
+
+def write_waiting(run: Path, parties: tuple[str, ...]) -> None:
+    """Say whose decision is waited for: nobody's, maybe."""
+    write_bytes(run / WAITING, ", ".join(parties).encode())
+
+
+def read_waiting(run: Path) -> str:
+    """Return whose decision is waited for, in words."""
+    with contextlib.suppress(OSError, ValueError):
+        return (run / WAITING).read_text()
+    return ""
 
 
 def write_fewest(run: Path, fewest: int) -> None:

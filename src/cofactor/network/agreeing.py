@@ -141,7 +141,7 @@ class Agreeing:
         if there < self._fewest:
             raise Missing(
                 f"the rounds are over, and not all have finished: {words}. Bring them back; or end without "
-                f"them: --resume --fewest {there}.",
+                f"them: --resume --fewest {max(there, 1)}.",
                 tuple(gone),
             )
         if not (self._folder / _ENDING).exists():

@@ -1,0 +1,72 @@
+"""Where numbers lie on an axis, and which of them are written beside it."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cofactor.svg import decimals, nice_step
+
+_DECADES = 3
+"""A logarithmic axis this long has ticks at powers of ten alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """A stretch of numbers, and where its ends are drawn."""
+
+    low: float
+    high: float
+    start: float
+    """Where the low end is drawn."""
+    end: float
+    logarithmic: bool = False
+    ticks: int = 6
+    """About how many numbers are written beside it."""
+
+    @classmethod
+    def around(
+        cls,
+        values: Iterable[float],
+        *,
+        start: float,
+        end: float,
+        logarithmic: bool = False,
+        from_zero: bool = False,
+        ticks: int = 6,
+    ) -> "Axis":
+        """Return an axis with room for all values; those that no axis can show are passed over."""
+        usable = [each for each in values if math.isfinite(each) and (each > 0 or not logarithmic)]
+        low, high = (min(usable), max(usable)) if usable else (1.0, 2.0)
+        if logarithmic:
+            low, high = (low / 1.3, high * 1.3) if low == high else (low, high)
+            return cls(low=low, high=high, start=start, end=end, logarithmic=True, ticks=ticks)
+        low = min(low, 0.0) if from_zero else low
+        if low == high:
+            low, high = (low - 0.5 * abs(low), high + 0.5 * abs(high)) if low else (0.0, 1.0)
+        step = nice_step((high - low) / ticks)
+        low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+        return cls(low=low, high=high, start=start, end=end, ticks=ticks)
+
+    def place(self, value: float) -> float:
+        """Return where a value is drawn; what lies beyond an end is drawn there."""
+        low, high, at = self.low, self.high, value
+        if self.logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(max(value, self.low))
+        share = min(max((at - low) / (high - low), 0.0), 1.0)
+        return self.start + share * (self.end - self.start)
+
+    def marks(self) -> list[tuple[float, str]]:
+        """Return the numbers to write beside it, each with its words."""
+        if self.logarithmic:
+            return [(value, f"{value:g}") for value in self._logarithmic_marks()]
+        step = nice_step((self.high - self.low) / self.ticks)
+        first = math.ceil(self.low / step - 1e-9)
+        count = math.floor(self.high / step + 1e-9) - first + 1
+        digits = decimals(step)
+        return [((first + k) * step, f"{(first + k) * step:,.{digits}f}") for k in range(count)]
+
+    def _logarithmic_marks(self) -> list[float]:
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        wide = math.log10(self.high / self.low) > _DECADES
+        found = [10.0**power * factor for power in powers for factor in ((1,) if wide else (1, 2, 5))]
+        return [each for each in found if self.low * (1 - 1e-9) <= each <= self.high * (1 + 1e-9)]

@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "cofactor"
 
-BASE = {"errors", "randomness", "config", "progress", "compiled", "chacha", "svg"}
+BASE = {"errors", "randomness", "config", "progress", "compiled", "chacha", "figures", "svg"}
 LOWER = {"data", "factors", "privacy", "crypto", "federation"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "progress": set(),
     "compiled": set(),
     "chacha": {"errors", "compiled"},
+    "figures": set(),
     "svg": set(),
     "__main__": {"cli"},
     "data": BASE,

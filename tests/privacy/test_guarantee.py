@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofactor.errors import ConfigError
+from cofactor.figures import percent, rounded_up
 from cofactor.privacy import accountant
 from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
 from cofactor.privacy.events import Event
-from cofactor.privacy.figures import percent, rounded_up
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace, PoissonBinomial, SampledGaussian
 from tests.privacy.making import bound_for

@@ -161,7 +161,7 @@ def _facts(ledger: "Ledger", path: Path) -> dict[str, Any]:
 
 def _runs(ledger: "Ledger") -> list[dict[str, Any]]:
     """Return each run with what it cost by itself; all together cost less than the sum."""
-    from cofactor.privacy.figures import finite
+    from cofactor.figures import finite
 
     runs: dict[str, list[Any]] = {}
     for entry in ledger.entries:
@@ -181,7 +181,7 @@ def _runs(ledger: "Ledger") -> list[dict[str, Any]]:
 
 
 def _numbers(spent: "Spent") -> dict[str, Any]:
-    from cofactor.privacy.figures import finite
+    from cofactor.figures import finite
 
     return {
         "epsilon": finite(spent.epsilon),
@@ -192,7 +192,7 @@ def _numbers(spent: "Spent") -> dict[str, Any]:
 
 
 def _tell(ledger: "Ledger", facts: dict[str, Any]) -> None:
-    from cofactor.privacy.figures import percent
+    from cofactor.figures import percent
 
     period = f" this {ledger.per}" if ledger.per else ""
     print_line(f"{facts['ledger']}: what was released about the data of {ledger.party}")
@@ -224,7 +224,7 @@ def _noise(run: dict[str, Any]) -> str:
 
 
 def _up(epsilon: float | None) -> str:
-    from cofactor.privacy.figures import rounded_up
+    from cofactor.figures import rounded_up
 
     return "infinite" if epsilon is None else rounded_up(epsilon)
 

@@ -168,8 +168,8 @@ def _budget(asked: "BudgetWish", unit: "Unit", adjacency: "Adjacency") -> "Budge
 
 
 def _proposal(unit: str) -> str:
+    from cofactor.figures import percent
     from cofactor.privacy.budget import odds
-    from cofactor.privacy.figures import percent
 
     first, *others = [(f"{epsilon:g}", percent(odds(epsilon, 0.0))) for epsilon in PROPOSED]
     more = ", ".join(f"{epsilon} ({share})" for epsilon, share in others)

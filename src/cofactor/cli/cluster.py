@@ -179,8 +179,8 @@ def _listed(text: str) -> tuple[str, ...]:
 
 def _checked_epsilon(epsilon: float | None, *, plan: bool) -> float:
     if epsilon is None:
+        from cofactor.figures import percent
         from cofactor.privacy.budget import odds
-        from cofactor.privacy.figures import percent
 
         given = sys.argv[1:]
         more = [] if any(word.startswith("--k") for word in given) else ["--k", "5"]

@@ -58,7 +58,7 @@ class PlanWish:
 
 def print_plan(plan: "Plan", *, as_json: bool) -> None:
     """Print what the parties release, with which noise, and what it costs."""
-    from cofactor.privacy.figures import percent, rounded_up
+    from cofactor.figures import percent, rounded_up
     from cofactor.privacy.plan import plan as examined
 
     facts, found = plan.facts, examined(plan.whole, plan.budget, keep_noise=True)

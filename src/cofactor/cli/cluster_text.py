@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cofactor.cli.outcome import print_guarantee, readable
+from cofactor.cli.outcome import print_guarantee
 from cofactor.cli.text import YELLOW, print_line, print_table
 from cofactor.config import as_table
+from cofactor.figures import readable
 
 if TYPE_CHECKING:
     from cofactor.cluster.result import Clustering

@@ -8,10 +8,11 @@ import typer
 
 from cofactor.cli import demo_attack, options
 from cofactor.cli.interrupt import interrupted_between_steps
-from cofactor.cli.outcome import as_object, print_comparison, print_guarantee, print_next, readable, size_of
+from cofactor.cli.outcome import as_object, print_comparison, print_guarantee, print_next, size_of
 from cofactor.cli.parties import dealt
 from cofactor.cli.text import ProgressLine, print_json, print_line
 from cofactor.errors import RunError
+from cofactor.figures import readable
 
 if TYPE_CHECKING:
     from cofactor.data.synthetic import Synthetic

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cofactor.cli.promises import promised, promised_lines
 from cofactor.cli.text import RED, YELLOW, print_line, print_scores, print_table
+from cofactor.figures import readable
 
 if TYPE_CHECKING:
     from cofactor.evaluate.by_group import ErrorsByGroup
@@ -139,15 +140,6 @@ def traffic_of(together: Mapping[str, Any]) -> str:
     return f"{sent} of the one who plays all devices" if played(together) else sent
 
 
-def readable(count: float) -> str:
-    """Write a number of bytes as people do."""
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:,.3g} GB"
-
-
 def _joined(scores: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the score that says what joining changed: the run's own, if parties trained together."""
     return next((score for score in scores.values() if "joining" in score), {})
@@ -164,7 +156,7 @@ def _in_short(score: Mapping[str, Any]) -> str:
 
 
 def _colluding(parties: Mapping[str, Any]) -> str:
-    from cofactor.privacy.figures import rounded_up
+    from cofactor.figures import rounded_up
 
     losses = {
         party: "no epsilon is proved"

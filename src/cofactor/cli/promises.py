@@ -30,7 +30,7 @@ def promised(guarantee: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def promised_lines(guarantee: Mapping[str, Any]) -> list[str]:
     """Say by group of users what a stored guarantee promises at least."""
-    from cofactor.privacy.figures import rounded_up
+    from cofactor.figures import rounded_up
 
     return [
         f"{group['name']} users (weights {ranged(group['low'], group['high'])}): "
@@ -61,7 +61,7 @@ def planned(budget: "PersonalBudget") -> list[dict[str, Any]]:
 
 def planned_lines(budget: "PersonalBudget") -> list[str]:
     """Say by group of users what a budget promises."""
-    from cofactor.privacy.figures import rounded_up
+    from cofactor.figures import rounded_up
 
     lines = []
     for group in planned(budget):

@@ -11,12 +11,12 @@ from cofactor.cli.outcome import (
     played,
     print_comparison,
     print_guarantee,
-    readable,
     size_of,
     traffic_of,
 )
 from cofactor.cli.survey_text import Told, print_survey
 from cofactor.cli.text import print_json, print_line, print_table
+from cofactor.figures import readable
 
 _MOST_PARTIES, _FIRST_PARTIES = 30, 10
 """How many parties are all shown, and how many of more."""
@@ -81,7 +81,7 @@ def _print_parties(together: Mapping[str, Any]) -> None:
 
 def _parties(together: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
     """Return the columns and rows of a table of the parties."""
-    from cofactor.privacy.figures import rounded_up
+    from cofactor.figures import rounded_up
 
     columns = ("party", "users", "items", "ratings", "sent", "epsilon if all others collude")
     rows: list[tuple[object, ...]] = []

@@ -4,9 +4,9 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cofactor.cli.outcome import readable
 from cofactor.config import one_of
 from cofactor.errors import ConfigError
+from cofactor.figures import readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

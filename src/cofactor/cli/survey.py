@@ -143,8 +143,8 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 def _checked_epsilon(epsilon: float | None) -> float:
     if epsilon is None:
+        from cofactor.figures import percent
         from cofactor.privacy.budget import odds
-        from cofactor.privacy.figures import percent
 
         given = sys.argv[1:]
         ranged = any(word.startswith("--range") for word in given)

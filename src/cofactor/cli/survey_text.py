@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cofactor.cli.outcome import print_guarantee, readable
+from cofactor.cli.outcome import print_guarantee
 from cofactor.cli.text import YELLOW, print_line, print_table
 from cofactor.config import as_table
+from cofactor.figures import readable
 
 if TYPE_CHECKING:
     from cofactor.survey.bootstrap import Band, Interval
@@ -226,7 +227,7 @@ def _many(told: Told) -> bool:
 def _print_shuffled(told: Told) -> None:
     found = _shuffled(told)
     if found is not None:
-        from cofactor.privacy.figures import rounded_up
+        from cofactor.figures import rounded_up
 
         print_line(
             "Had somebody whom all trust shuffled the answers first, who then sees all of them would learn "

@@ -7,7 +7,7 @@ from typing import Literal
 
 from cofactor.config import not_negative, one_of, plain_numbers, positive
 from cofactor.errors import ConfigError, PrivacyWarning
-from cofactor.privacy.figures import percent
+from cofactor.figures import percent
 
 Unit = Literal["user", "rating"]
 UNITS: tuple[Unit, ...] = ("user", "rating")

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from cofactor.errors import CofactorError
+from cofactor.figures import rounded_up
 from cofactor.privacy.events import Event
-from cofactor.privacy.figures import rounded_up
 
 Fits = Callable[[Sequence[Event]], bool]
 

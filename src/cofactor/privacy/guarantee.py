@@ -8,12 +8,12 @@ from typing import Any
 
 from cofactor.config import as_table, from_table, not_negative, one_of
 from cofactor.errors import ConfigError
+from cofactor.figures import finite
 from cofactor.privacy import statement
 from cofactor.privacy.assumptions import Assumption, apart_from_each_other, assumptions_of
 from cofactor.privacy.budget import ADJACENCIES, TOLERANCE, UNITS, Adjacency, Budget, Unit, odds
 from cofactor.privacy.entries import RENEWED, Period
 from cofactor.privacy.events import Event, counted_once
-from cofactor.privacy.figures import finite
 from cofactor.privacy.mechanisms import event_from_table
 from cofactor.privacy.personal import PersonalPromise, taken_part
 from cofactor.privacy.weights import Weights

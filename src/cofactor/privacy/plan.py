@@ -6,10 +6,10 @@ from typing import Any
 
 from cofactor.config import as_table
 from cofactor.errors import ConfigError, Refused
+from cofactor.figures import finite, percent, readable, rounded_up
 from cofactor.privacy.accountant import Spent, spent
 from cofactor.privacy.budget import Adjacency, Budget, Unit, odds
 from cofactor.privacy.calibrate import calibrated
-from cofactor.privacy.figures import finite, percent, rounded_up
 from cofactor.privacy.mechanisms import PoissonBinomial, SampledGaussian
 from cofactor.privacy.schedule import Release, Schedule
 
@@ -87,8 +87,8 @@ class Plan:
                 for release, ratio in zip(self.schedule.releases, self.signal_to_noise, strict=True)
             ),
             f"epsilon by round: {rounds}",
-            f"traffic: {_readable(self.bytes_per_round)} up and down for each party in its largest round, "
-            f"{_readable(self.total_bytes)} in all",
+            f"traffic: {readable(self.bytes_per_round)} up and down for each party in its largest round, "
+            f"{readable(self.total_bytes)} in all",
             f"assuming that no {self.budget.unit} is at two parties" if _apart(self.schedule) else "",
             *(f"warning: {text}" for text in self.warnings),
         ]
@@ -147,15 +147,6 @@ def _check_drawable(release: Release) -> None:
             f"{release.what}: it takes noise of {size:,.0f} steps of the grid, and at most {largest:,} can "
             "be drawn. Use a coarser grid, and so a smaller bound."
         )
-
-
-def _readable(count: float) -> str:
-    """Write a number of bytes as people do."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:,.3g} TB"
 
 
 def _spent(schedule: Schedule, budget: Budget, rounds: int) -> Spent:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cofactor.figures import percent, rounded_up
 from cofactor.privacy.entries import RENEWED
-from cofactor.privacy.figures import percent, rounded_up
 
 if TYPE_CHECKING:
     from cofactor.privacy.guarantee import Guarantee

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from markupsafe import Markup, escape
+from markupsafe import Markup as Markup
+from markupsafe import escape
 
 _VOID = frozenset({"input", "meta", "br", "hr", "link"})
 """Elements that hold nothing and have no end."""

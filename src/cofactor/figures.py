@@ -23,3 +23,22 @@ def percent(share: float) -> str:
 def finite(value: float) -> float | None:
     """Return the number for JSON, which knows no infinity."""
     return value if math.isfinite(value) else None
+
+
+def readable(count: float) -> str:
+    """Write a number of bytes as people do."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} TB"
+
+
+def lasting(seconds: float) -> str:
+    """Write how long something took, or will take, as people do."""
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -16,6 +16,7 @@ from cofactor.cli import (
     join,
     plan,
     recommend,
+    report,
     reproduce,
     segments,
     show,
@@ -61,6 +62,7 @@ app.command()(show.show)
 app.command()(compare.compare)
 app.command()(verify.verify)
 app.command()(audit.audit)
+app.command()(report.report)
 app.command()(recommend.recommend)
 app.command()(budget.budget)
 app.command()(reproduce.reproduce)

@@ -1,5 +1,6 @@
 """`cofactor verify`: does a run folder bear out what it promises?"""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from cofactor.cli.text import RED, print_json, print_line, print_table
 from cofactor.errors import CofactorError, DataError
 
 if TYPE_CHECKING:
-    from cofactor.federation.verify import Check
+    from cofactor.federation.verify import Check, Verdict
 
 
 def verify(
@@ -24,14 +25,9 @@ def verify(
 ) -> None:
     """Reckon epsilon anew from the ledgers of a run, and check that nothing in its folder was changed."""
     from cofactor.federation.folder import read_facts
-    from cofactor.federation.verify import verify as examine
 
-    verdict, facts = examine(run, ledgers=[_ledger_of(path) for path in ledger or ()]), read_facts(run)
-    if "survey" in facts:
-        verdict = replace(verdict, checks=(*verdict.checks, _survey(run)))
-    if "clustering" in facts:
-        verdict = replace(verdict, checks=(*verdict.checks, _clustering(run)))
-    guarantee = facts["guarantee"]
+    verdict = examined(run, [_ledger_of(path) for path in ledger or ()])
+    guarantee = read_facts(run)["guarantee"]
     if json:
         checks = [asdict(check) for check in verdict.checks]
         promised = {name: guarantee.get(name) for name in ("holds", "epsilon", "delta", "unit", "adjacency")}
@@ -41,6 +37,19 @@ def verify(
         print_table(("holds", "check", "what was found"), rows)
         _conclude(verdict.holds, promised=guarantee["holds"])
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def examined(run: Path, ledgers: Sequence[Path] = ()) -> "Verdict":
+    """Check a run, a survey or a clustering."""
+    from cofactor.federation.folder import read_facts
+    from cofactor.federation.verify import verify as examine
+
+    verdict, facts = examine(run, ledgers=ledgers), read_facts(run)
+    if "survey" in facts:
+        verdict = replace(verdict, checks=(*verdict.checks, _survey(run)))
+    if "clustering" in facts:
+        verdict = replace(verdict, checks=(*verdict.checks, _clustering(run)))
+    return verdict
 
 
 def _survey(run: Path) -> "Check":

@@ -40,8 +40,8 @@ class Heard:
 def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange, ...], Heard]:
     """Read a transcript line by line, and keep what is alike once: it can be long.
 
-    Whoever is neither the coordinator nor the sum, nor among the `parties`, is a role of another name. Without
-    a file there was nothing.
+    Whoever is neither the coordinator nor the sum, nor among the `parties`, is a role of another name.
+    Without a file there was nothing.
     """
     groups: dict[tuple[str, str, str, str], list[int]] = {}
     last: dict[str, int] = {}

@@ -1,0 +1,150 @@
+"""`cofactor report`: a page for those who must read a run, made from its folder alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cofactor.cli import options
+from cofactor.cli.text import GREEN, RED, YELLOW, print_json, print_line
+from cofactor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cofactor.report.beside import Beside
+    from cofactor.report.folder import Folder
+
+_COLOURS = {"good": GREEN, "doubt": YELLOW, "bad": RED}
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="A run folder; several are compared.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write the page; RUN.html if left out.")] = None,
+    card: Annotated[
+        Path | None, typer.Option(help="Write the privacy card, too: a name that ends in .md or .json.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A policy.toml to judge the promise by.")
+    ] = None,
+    verified: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="Check that the folder bears out what it says.")
+    ] = True,
+    open_: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Make a page of a run, a survey or a clustering, or of several runs side by side. Reads folders only."""
+    from cofactor.report.comparison import comparison
+    from cofactor.report.folder import Folder
+    from cofactor.report.page import page
+
+    _check_options(runs, card, policy)
+    folders = [Folder.read(path) for path in runs]
+    target = out or _usual_place(runs)
+    _check_free(target, force=force)
+    if len(folders) > 1:
+        _write(target, comparison(folders))
+        _tell_compared(folders, target, as_json=json)
+    else:
+        from cofactor.cli.report_beside import beside_of
+
+        beside = beside_of(folders[0], verified=verified, policy=policy)
+        _write(target, page(folders[0], beside))
+        if card is not None:
+            _check_free(card, force=force)
+            _write(card, _card(folders[0], beside, card))
+        _tell(folders[0], beside, target, card, as_json=json)
+    if open_:
+        show(target)
+
+
+def show(page: Path) -> None:
+    """Open a page in a browser, or say where it is."""
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        print_line(f"There is no browser to open it with. Open {page} in one.", YELLOW)
+
+
+def _check_options(runs: Sequence[Path], card: Path | None, policy: Path | None) -> None:
+    if len(runs) > 1 and (card is not None or policy is not None):
+        raise ConfigError("--card and --policy are about one run. Name a single RUN.")
+    if len({path.resolve() for path in runs}) < len(runs):
+        raise ConfigError("a run is named twice. Name each once.")
+    if card is not None and card.suffix not in (".md", ".json"):
+        raise ConfigError(f"--card: {card} must end in .md or .json.")
+
+
+def _usual_place(runs: Sequence[Path]) -> Path:
+    """Return where a page goes: beside the run folder, since files in it are sealed."""
+    first = runs[0].resolve()
+    return first.with_name(f"{first.name}.html") if len(runs) == 1 else first.with_name("compared.html")
+
+
+def _check_free(target: Path, *, force: bool) -> None:
+    """Refuse to write over anything but an earlier report, or into a sealed folder."""
+    if not target.parent.is_dir():
+        raise ConfigError(f"there is no folder {target.parent} to write {target.name} to. Make it first.")
+    if (target.parent / "run.json").exists():
+        raise ConfigError(
+            f"{target} would lie in a run folder, whose files are sealed. Name a place beside it with --out."
+        )
+    if target.is_dir():
+        raise ConfigError(f"{target} is a folder. Name a file.")
+    if target.exists() and not force and not _ours(target):
+        raise ConfigError(f"{target} is there already, and is no report. Name another file, or add --force.")
+
+
+def _ours(path: Path) -> bool:
+    """Say whether a file is a page or a card that was made here."""
+    start = path.read_bytes()[:2000].decode(errors="replace")
+    return 'name="generator" content="cofactor"' in start or start.startswith("# Privacy card: ")
+
+
+def _write(target: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    from cofactor.errors import RunError
+
+    draft = target.with_name(f".{target.name}.part")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(target)
+    except OSError as error:
+        raise RunError(f"{target}: cannot be written ({error.strerror}). Name another with --out.") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _card(folder: "Folder", beside: "Beside", target: Path) -> str:
+    from cofactor.report.card import card_json, card_markdown
+
+    return (card_json if target.suffix == ".json" else card_markdown)(folder, beside)
+
+
+def _tell(folder: "Folder", beside: "Beside", target: Path, card: Path | None, *, as_json: bool) -> None:
+    """Print where the page is, and its three answers."""
+    from cofactor.report.answers import answers
+    from cofactor.report.card import card as made
+
+    if as_json:
+        print_json({"report": str(target), "card": made(folder, beside)})
+        return
+    for answer in answers(folder, beside):
+        print_line(f"{answer.question} {answer.verdict}.", _COLOURS.get(answer.tone, ""))
+        for sentence in answer.sentences:
+            print_line(f"  {sentence}")
+    for path in (target, *((card,) if card else ())):
+        print_line(f"Written to {path}, {path.stat().st_size / 1000:,.0f} kB.")
+
+
+def _tell_compared(folders: Sequence["Folder"], target: Path, *, as_json: bool) -> None:
+    from cofactor.report.comparison import incomparable
+
+    warnings = list(incomparable(folders))
+    if as_json:
+        told: dict[str, Any] = {"report": str(target), "runs": [str(each.path) for each in folders]}
+        print_json(told | {"warnings": warnings})
+        return
+    for each in warnings:
+        print_line(f"Warning: {each}", YELLOW)
+    print_line(f"Written to {target}.")

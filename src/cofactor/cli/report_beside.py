@@ -1,0 +1,64 @@
+"""What a report shows besides the folder, gathered: what verify says, a survey's spread, a stated policy."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cofactor.cli.promises import promised_lines
+from cofactor.cli.verify import examined
+from cofactor.report.beside import Beside, Checked, Policy, Spread
+
+if TYPE_CHECKING:
+    from cofactor.report.folder import Folder
+
+
+def beside_of(folder: "Folder", *, verified: bool, policy: Path | None) -> Beside:
+    """Gather all of it; the data are read nowhere."""
+    checks = None
+    if verified:
+        verdict = examined(folder.path)
+        checks = tuple(Checked(name=e.name, holds=e.holds, detail=e.detail) for e in verdict.checks)
+    broken = checks is not None and not all(each.holds for each in checks)
+    return Beside(
+        checks=checks,
+        # What does not follow from its own answers is not drawn.
+        spread=None if broken or folder.kind != "survey" else _spread(folder.path),
+        policy=None if policy is None else stated(policy),
+        promised=() if broken else tuple(promised_lines(folder.guarantee)),
+    )
+
+
+def stated(path: Path) -> Policy:
+    """Read a policy, as parties on a network have them."""
+    from cofactor.errors import ConfigError
+    from cofactor.network.policy import Policy as Stated
+
+    if not path.is_file():
+        raise ConfigError(f"--policy: there is no file {path}. Name a policy.toml.")
+    return Policy(source=path.name, terms=Stated.read(path).as_table())
+
+
+def _spread(folder: Path) -> Spread | None:
+    """Reckon from a survey's tally how its numbers are spread; None if its method only tells a mean."""
+    from cofactor.cli.survey_text import Told, as_object
+    from cofactor.survey.result import Survey
+
+    told = Told(survey=Survey.load(folder), folder=folder)
+    found = as_object(told)
+    pairs = {"mean": found["mean"], "deviation": found["deviation"]}
+    pairs |= {f"quantile {name}": each for name, each in found["quantiles"].items()}
+    figures = {name: _pair(each) for name, each in pairs.items() if each is not None}
+    gives = found["gives"] != "mean"
+    bands = (found["intervals"] if gives else None) or {"low": (), "high": ()}
+    return Spread(
+        edges=tuple(found["edges"]),
+        shares=tuple(found["estimate"]) if gives else (),
+        bands=tuple(zip(bands["low"], bands["high"], strict=True)),
+        figures=figures,
+        warnings=tuple(found["warnings"]),
+    )
+
+
+def _pair(found: dict[str, object]) -> tuple[float, tuple[float, float] | None]:
+    ends = found["interval"]
+    interval = (float(ends[0]), float(ends[1])) if isinstance(ends, list | tuple) else None
+    return float(str(found["value"])), interval

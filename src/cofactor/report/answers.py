@@ -1,0 +1,220 @@
+"""The three questions at the top of a report, each answered in a line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cofactor.figures import lasting, percent, readable, rounded_up
+from cofactor.report import names
+from cofactor.report.beside import Beside, Policy
+from cofactor.report.folder import Facts, Folder
+
+WEAK = 0.9
+"""Whoever guesses right more often than this, at worst, has learned much: a promise is called weak."""
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One question, answered."""
+
+    question: str
+    tone: str
+    """"good", "doubt", "bad", or "plain" where there is nothing to judge."""
+    verdict: str
+    sentences: tuple[str, ...] = ()
+
+
+def answers(folder: Folder, beside: Beside) -> tuple[Answer, Answer, Answer]:
+    """Answer all three."""
+    return is_it_private(folder, beside), is_it_useful(folder), what_did_it_cost(folder)
+
+
+def alarms(folder: Folder, beside: Beside) -> list[str]:
+    """Say, each in a sentence, why nobody may rely on what is promised."""
+    found = [str(each) for each in folder.guarantee.get("why_not", ())]
+    if not found and not folder.guarantee.get("holds"):
+        found = [str(folder.guarantee.get("statement") or "Nothing is promised, and nothing says why.")]
+    if beside.checks is None:  # whoever asks verify learns which alarms chance explains
+        told = (f"{name}: {facts['headline']}" for name, facts in folder.audits.items() if is_alarm(facts))
+        found += [f"An audit says that the promise was not kept. {each}" for each in told]
+    broken = (f"The folder does not bear it out ({each.name}): {each.detail}" for each in beside.broken)
+    return [*found, *broken]
+
+
+def is_alarm(audit: Facts) -> bool:
+    """Say whether an audit found that a promise was not kept."""
+    return bool(audit.get("verdict") == "alarm")
+
+
+def is_it_private(folder: Folder, beside: Beside) -> Answer:
+    """Compare what is promised with what was allowed, and with what was found."""
+    question, reasons = "Is it private?", alarms(folder, beside)
+    if reasons:
+        return Answer(
+            question=question,
+            tone="bad",
+            verdict="No" if not folder.guarantee.get("holds") else "It cannot be relied on",
+            sentences=tuple(reasons[:3]),
+        )
+    given, odds = folder.guarantee, float(folder.guarantee["odds"])
+    breaches = list(breached(folder, beside.policy))
+    promise = f"Epsilon {rounded_up(given['epsilon'])} at delta {given['delta']:g}, for each {given['unit']}."
+    guessed = (
+        f"Somebody who guesses between two equally likely possibilities is right at most {percent(odds)} of "
+        "the time; 50% is pure chance."
+    )
+    if breaches:
+        verdict, tone = "Not as the policy wants it", "bad"
+    elif odds > WEAK:
+        verdict, tone = "As promised, but the promise is weak", "doubt"
+    else:
+        verdict, tone = "Yes, as promised", "good"
+    return Answer(
+        question=question,
+        tone=tone,
+        verdict=verdict,
+        sentences=(*breaches, promise, guessed, *_judged_by(folder, beside.policy)),
+    )
+
+
+def breached(folder: Folder, policy: Policy | None) -> Iterator[str]:
+    """Say in what a run is not as a stated policy wants it."""
+    if policy is None:
+        return
+    given, terms, together = folder.guarantee, policy.terms, folder.together or {}
+    for name in ("max_epsilon_per_run", "max_epsilon"):
+        if terms.get(name) is not None and given["epsilon"] > terms[name] * (1 + _CLOSE):
+            yield f"Epsilon is {rounded_up(given['epsilon'])}, and {name} is {terms[name]:g}."
+    if given["delta"] > terms.get("max_delta", 1.0) * (1 + _CLOSE):
+        yield f"Delta is {given['delta']:g}, and max_delta is {terms['max_delta']:g}."
+    for name, value in (("units", given["unit"]), ("adjacencies", given["adjacency"])):
+        if value not in terms.get(name, (value,)):
+            yield f'It is "{value}", and {name} allows {_quoted(terms[name])}.'
+    kind, recipes = folder.facts["recipe"].get("kind"), terms.get("recipes")
+    if recipes is not None and kind not in recipes:
+        yield f"The recipe is {kind}, and recipes allows {_quoted(recipes)}."
+    sums = folder.facts["recipe"].get("aggregate", {}).get("kind")
+    if sums is not None and sums not in terms.get("aggregates", (sums,)):
+        yield f"Answers are added up by {sums}, and aggregates allows {_quoted(terms['aggregates'])}."
+    count = len(together.get("parties", ()))
+    if count and not names.played(folder) and count < terms.get("minimum_parties", 1):
+        yield f"There were {count:,} parties, and minimum_parties is {terms['minimum_parties']:,}."
+
+
+def _quoted(words: Any) -> str:
+    return ", ".join(f'"{word}"' for word in words) or "none"
+
+
+def _judged_by(folder: Folder, policy: Policy | None) -> Iterator[str]:
+    """Say what it was compared with."""
+    allowed = folder.guarantee.get("budget_epsilon")
+    if policy is not None:
+        yield f"It keeps all limits of {policy.source}."
+    elif allowed is not None:
+        yield f"It was allowed epsilon {allowed:g}, its own budget; no other policy was stated."
+
+
+def is_it_useful(folder: Folder) -> Answer:
+    """Say what joining changed, or that nobody looked."""
+    question = "Is it useful?"
+    if folder.kind != "training":
+        return _useful_numbers(folder, question)
+    scores = folder.scores
+    own = names.own_name(scores)
+    if own is None:
+        return Answer(
+            question=question,
+            tone="plain",
+            verdict="Not measured",
+            sentences=("Keep some ratings back to measure the error: --test-fraction 0.1.",),
+        )
+    joining, name = scores[own].get("joining"), names.metric(scores)[0]
+    levels = "; ".join(
+        f"{names.model(each)} {scores[each][name]:.4f}"
+        for each in (*names.SENDS_NOTHING, "alone", *names.OWN, "pooled")
+        if each in scores
+    )
+    told = (f"{name.partition('_')[0].upper()}: {levels}.",)
+    if joining is None:
+        return Answer(question=question, tone="plain", verdict=_against_nothing(scores, own), sentences=told)
+    low, high = joining["interval"]
+    tone, verdict = ("plain", "It makes no difference")
+    if low > 0:
+        tone, verdict = "good", "Yes, joining helped"
+    elif high < 0:
+        tone, verdict = "doubt", "No, joining made it worse"
+    sentence = str(joining["sentence"])
+    sentences = (f"{sentence[:1].upper()}{sentence[1:]}.", *told)
+    return Answer(question=question, tone=tone, verdict=verdict, sentences=sentences)
+
+
+def _against_nothing(scores: Any, own: str) -> str:
+    """Compare a model with what somebody has who sends nothing."""
+    name, _, lower = names.metric(scores)
+    base = next((each for each in names.SENDS_NOTHING if each in scores), None)
+    if base is None or base == own:
+        return "Measured"
+    better = scores[own][name] < scores[base][name] if lower else scores[own][name] > scores[base][name]
+    return "Better than sending nothing" if better else "No better than sending nothing"
+
+
+def _useful_numbers(folder: Folder, question: str) -> Answer:
+    """Say what a survey or a clustering tells."""
+    if folder.kind == "survey":
+        survey = folder.facts["survey"]
+        asked = survey["question"]
+        return Answer(
+            question=question,
+            tone="plain",
+            verdict=f"{survey['answered']:,} people answered",
+            sentences=(
+                f"The mean of {asked['name']} is about {survey['mean']:.4g}, between {asked['low']:g} and "
+                f"{asked['high']:g}.",
+            ),
+        )
+    found = folder.facts["clustering"]
+    return Answer(
+        question=question,
+        tone="doubt" if found["concerns"] else "plain",
+        verdict=f"{len(found['centres']):,} segments of {folder.facts['data']['users']:,} users",
+        sentences=tuple(found["concerns"][:2]),
+    )
+
+
+def what_did_it_cost(folder: Folder) -> Answer:
+    """Say how long it took, how much was sent, and who was lost."""
+    seconds, together = float(folder.facts.get("seconds") or 0.0), folder.together
+    question = "What did it cost?"
+    if together is None:
+        told = f"{folder.facts['data']['ratings']:,} ratings in one place."
+        return Answer(question=question, tone="plain", verdict=lasting(seconds), sentences=(told,))
+    rounds, planned = int(together["rounds"]), int(together.get("planned_rounds") or together["rounds"])
+    count = "1 round" if rounds == 1 else f"{rounds:,} rounds"
+    stopped = "" if planned == rounds else f", of {planned:,} that were planned"
+    whose = " of the one who plays all devices" if names.played(folder) else ""
+    return Answer(
+        question=question,
+        tone="plain",
+        verdict=f"{count}, {lasting(seconds)}, {readable(together['bytes'])}",
+        sentences=(f"All messages{whose}, both ways{stopped}.", lost(folder)),
+    )
+
+
+def lost(folder: Folder) -> str:
+    """Say how often parties did not answer."""
+    rounds = folder.rounds()
+    counts = [_missing(event, folder) for event in rounds]
+    if not rounds or not any(counts):
+        return "No party was lost in any round."
+    with_some = sum(count > 0 for count in counts)
+    return (
+        f"In {with_some:,} of {len(rounds):,} rounds somebody did not answer, {max(counts):,} at most; those "
+        "rounds went on without them."
+    )
+
+
+def _missing(event: Facts, folder: Folder) -> int:
+    numbers = event.get("numbers", {})
+    there = numbers.get("parties", len(folder.parties))
+    return max(int(there - numbers.get("answered", there)), 0)

@@ -1,0 +1,180 @@
+"""For the data scientist: who took part, where time and bytes went, and how it is done again."""
+
+from collections.abc import Iterator, Mapping
+from shlex import quote
+from typing import Any
+
+from cofactor.figures import lasting, readable, rounded_up
+from cofactor.report import names
+from cofactor.report.folder import Facts, Folder
+from cofactor.report.markup import NOTHING, Content, Markup, copied, element, folded, section, table, together
+
+_MOST_PARTIES = 200
+
+
+def parties(folder: Folder) -> Markup:
+    """Show who took part, what each sent, and what each loses if all others collude."""
+    if not folder.parties:
+        return NOTHING
+    unknown = names.played(folder)
+    rows = [_party(name, own, folder, unknown) for name, own in list(folder.parties.items())[:_MOST_PARTIES]]
+    heads = ("party", "users", "items", "ratings", "sent", "last heard", "epsilon if all others collude")
+    if folder.kind == "clustering":
+        heads = ("party", "users", "columns", *heads[3:])
+    count = len(folder.parties)
+    more = f"{count - _MOST_PARTIES:,} more parties are in run.json." if count > _MOST_PARTIES else None
+    related = names.split((folder.together or {}).get("split"))
+    devices = f" {folder.facts['data']['users']:,} devices, played by one." if unknown else ""
+    return section(
+        "parties",
+        "Who took part",
+        table(heads, rows, caption="Parties, in public numbers", numeric=range(1, 7)),
+        None if more is None else element("p", more, class_="aside"),
+        lead=f"{'1 party' if count == 1 else f'{count:,} parties'}, {related}.{devices}",
+    )
+
+
+def _party(name: str, own: Facts, folder: Folder, unknown: bool) -> tuple[Content, ...]:
+    last = folder.heard.last_round.get(name)
+    epsilon = own.get("epsilon")
+    return (
+        name,
+        *(f"{own[each]:,}" for each in ("users", "items", "ratings")),
+        readable(own["bytes_sent"]),
+        "-" if last is None else f"round {last:,}",
+        "-" if unknown or epsilon is None else rounded_up(epsilon),
+    )
+
+
+def costs(folder: Folder) -> Markup:
+    """Show where time and bytes went."""
+    kinds = [
+        (
+            names.spaced(each.kind),
+            f"{each.sender} → {each.receiver}",
+            f"{each.messages:,}",
+            readable(each.bytes),
+        )
+        for each in sorted(folder.exchanges, key=lambda each: -each.bytes)
+    ]
+    phases = [(each["name"], lasting(float(each["seconds"]))) for each in folder.facts.get("phases") or ()]
+    parts: list[Content] = []
+    if phases:
+        parts.append(table(("phase", "time"), phases, caption="Time by phase", numeric=(1,)))
+    if kinds:
+        heads = ("message", "way", "messages", "bytes")
+        parts.append(table(heads, kinds, caption="Bytes by kind of message", numeric=(2, 3)))
+    return section("costs", "Time and bytes", *parts) if parts else NOTHING
+
+
+def settings(folder: Folder) -> Markup:
+    """Show all settings as they were settled, and what makes the run again."""
+    recipe = folder.facts["recipe"]
+    return section(
+        "settings",
+        "Do it again",
+        copied(remaking(folder), label="Command line", identity="remake-command"),
+        copied(settings_text(folder), label="Settings, as they were chosen", identity="remake-settings"),
+        None if folder.kind != "training" or folder.together is None else _in_python(folder, recipe),
+        lead="Noise is never the same twice, so that the third decimals of errors will differ.",
+    )
+
+
+def _in_python(folder: Folder, recipe: Mapping[str, Any]) -> Markup:
+    """Write the run as it would be typed in Python."""
+    budget, together_ = folder.budget, folder.together or {}
+    terms = (
+        "None"
+        if budget is None
+        else f'cf.Budget(epsilon={budget["epsilon"]:g}, delta={budget["delta"]:g}, unit="{budget["unit"]}", '
+        f'adjacency="{budget["adjacency"]}")'
+    )
+    made = {
+        "horizontal": "cf.Federation.horizontal(parties)",
+        "vertical": "cf.Federation.vertical(parties)",
+        "on-device": "cf.Federation.on_device(ratings)",
+    }.get(str(together_.get("split")), "federation")
+    text = (
+        "import cofactor as cf\n\n"
+        f"federation = {made}\n"
+        f"budget = {terms}\n"
+        f"recipe = cf.{recipe.get('kind')}()\n"
+        f"run = cf.train(recipe, federation, budget=budget, seed={folder.facts.get('seed')})"
+    )
+    return folded(
+        "In Python", copied(text, label="With the recipe's usual settings", identity="remake-python")
+    )
+
+
+def remaking(folder: Folder) -> str:
+    """Return the command that does it again, on files that the reader has to name."""
+    path = quote(folder.name)
+    if folder.kind == "survey":
+        survey, epsilon = folder.facts["survey"]["question"], folder.facts["recipe"].get("epsilon")
+        return (
+            f"cofactor survey FILE --column {quote(str(survey['name']))} --range {survey['low']:g}:"
+            f"{survey['high']:g} --epsilon {epsilon:g}"
+        )
+    if folder.kind == "clustering":
+        budget, count = folder.budget or {}, len(folder.facts["clustering"]["centres"])
+        terms = f"--epsilon {budget.get('epsilon')} --delta {budget.get('delta')}"
+        return f"cofactor cluster FILE FILE --k {count} {terms}"
+    if folder.together is None:
+        return f"cofactor train FILE --seed {folder.facts.get('seed')}"
+    return f"cofactor train FILE ... --from {path} --seed {folder.facts.get('seed')}"
+
+
+def settings_text(folder: Folder) -> str:
+    """Return all settings, a line each: what two runs are compared by."""
+    facts = folder.facts
+    lines = [f"recipe.{name} = {value}" for name, value in flat(facts["recipe"])]
+    lines += [f"budget.{name} = {value}" for name, value in flat(folder.budget or {}) if name != "kind"]
+    together_ = folder.together
+    if together_ is not None:
+        lines += [f"split = {together_.get('split')}", f"parties = {len(folder.parties):,}"]
+    return "\n".join([*lines, f"seed = {facts.get('seed')}"])
+
+
+def flat(table_: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield all settings with their whole names, however deep they lie."""
+    if isinstance(table_, Mapping):
+        for name, value in table_.items():
+            yield from flat(value, f"{before}.{name}" if before else str(name))
+    elif isinstance(table_, list) and any(isinstance(each, Mapping) for each in table_):
+        for at, value in enumerate(table_, 1):
+            yield from flat(value, f"{before}.{at}")
+    else:
+        yield before, str(table_)
+
+
+def made_of(folder: Folder) -> Markup:
+    """Show versions and hashes: what this page can be checked with."""
+    facts, together_ = folder.facts, folder.together or {}
+    rows: list[tuple[Content, Content]] = [
+        (f"version of {name}", str(value)) for name, value in facts.get("versions", {}).items()
+    ]
+    rows += [
+        ("made", f"{facts.get('created', '')} (UTC)"),
+        ("layout of the folder", f"format {facts['format']}"),
+        ("seal of run.json", element("code", str(facts.get("seal", "-")))),
+        ("SHA-256 of run.json", element("code", folder.digest)),
+    ]
+    if together_:
+        rows.append(("session", element("code", str(together_.get("session", "-")))))
+        rows.append(
+            (
+                "SHA-256 of the transcript",
+                element("code", str(together_.get("sha256", {}).get("transcript", "-"))),
+            )
+        )
+    if together_.get("surveys"):
+        rows.append(("surveys that were asked before", ", ".join(map(str, together_["surveys"].values()))))
+    files = [(name, element("code", str(digest)[:16])) for name, digest in facts.get("files", {}).items()]
+    listed = folded(
+        f"All {len(files):,} files", table(("file", "SHA-256"), files[:_MOST_PARTIES], caption="Files")
+    )
+    return section(
+        "versions",
+        "What this was made of",
+        together([table(("", ""), rows, caption="Versions and hashes"), listed]),
+    )

@@ -1,0 +1,156 @@
+"""The page of one run, one survey or one clustering, made of its folder."""
+
+from base64 import b64encode
+
+from cofactor.report import clusters_part, cost_part, privacy_part, survey_part, useful_part
+from cofactor.report.answers import Answer, alarms, answers
+from cofactor.report.beside import Beside
+from cofactor.report.card import card_json, card_markdown
+from cofactor.report.document import document
+from cofactor.report.folder import DAMAGES, Folder, damaged
+from cofactor.report.markup import Content, Markup, badge, copied, element, folded, section, together
+from cofactor.report.sight import sight
+from cofactor.report.states import state
+
+_PLAIN = Beside()
+
+
+def page(folder: Folder, beside: Beside = _PLAIN) -> str:
+    """Return the whole page in one file."""
+    try:
+        return document(f"{folder.name} · cofactor", *content(folder, beside))
+    except DAMAGES as error:
+        raise damaged(folder.path, error) from None
+
+
+def content(folder: Folder, beside: Beside) -> list[Content]:
+    """Return all parts of the page."""
+    parts = [part for part in _parts(folder, beside) if part]
+    return [_head(folder, beside), _contents(parts), *parts, _foot(folder)]
+
+
+def _parts(folder: Folder, beside: Beside) -> list[Content]:
+    return [
+        _reader("For the privacy officer"),
+        privacy_part.promise(folder, beside),
+        privacy_part.assumptions(folder),
+        privacy_part.ledger(folder),
+        sight(folder),
+        privacy_part.bounds(folder),
+        privacy_part.approvals(folder),
+        privacy_part.checks(folder, beside),
+        _card(folder, beside),
+        _reader("For the data scientist"),
+        *_results(folder, beside),
+        cost_part.parties(folder),
+        cost_part.costs(folder),
+        cost_part.settings(folder),
+        cost_part.made_of(folder),
+    ]
+
+
+def _results(folder: Folder, beside: Beside) -> list[Content]:
+    if folder.kind == "survey":
+        return [survey_part.survey(folder, beside.spread)]
+    if folder.kind == "clustering":
+        return [clusters_part.clusters(folder)]
+    return [useful_part.accuracy(folder), useful_part.curves(folder)]
+
+
+def _head(folder: Folder, beside: Beside) -> Markup:
+    facts = folder.facts
+    word, tone = state(folder)
+    made = " · ".join(each for each in (_made(folder), str(facts.get("created", ""))[:10]) if each)
+    reasons = alarms(folder, beside)
+    alarm = None
+    if reasons:
+        title = "NOT PRIVATE" if not folder.guarantee.get("holds") else "DO NOT RELY ON THIS"
+        alarm = element(
+            "div", element("p", title), *(element("p", each) for each in reasons[:5]), class_="alarm"
+        )
+    return element(
+        "header",
+        element("h1", folder.name, " ", badge(word, tone)),
+        element("p", made, class_="under"),
+        alarm,
+        element("div", *(_answered(each) for each in answers(folder, beside)), class_="answers"),
+        id="answers",
+    )
+
+
+def _made(folder: Folder) -> str:
+    """Say in a line what was made of what."""
+    facts, data = folder.facts, folder.facts["data"]
+    kind = str(facts["recipe"].get("kind", ""))
+    if folder.kind != "training":
+        return f"{folder.kind}, {kind}"
+    size = f"{data['ratings']:,} ratings by {data['users']:,} users of {data['items']:,} items"
+    believed = ", make-believe parties" if (folder.together or {}).get("simulated") else ""
+    return f"{kind} on {size}{believed}"
+
+
+def _answered(answer: Answer) -> Markup:
+    return element(
+        "section",
+        element("h2", answer.question),
+        element("p", answer.verdict, class_="verdict"),
+        *(element("p", each) for each in answer.sentences),
+        class_=f"answer {answer.tone}",
+    )
+
+
+def _reader(who: str) -> Markup:
+    return element("p", who, class_="reader")
+
+
+def _contents(parts: list[Content]) -> Markup:
+    """Link to the parts by their titles."""
+    links = [
+        element("li", element("a", title, href=f"#{identity}"))
+        for identity, title in (_title(str(part)) for part in parts)
+        if identity
+    ]
+    return element("nav", element("ul", *links), aria_label="Parts of this page")
+
+
+def _title(part: str) -> tuple[str, Markup]:
+    """Return the identity and the title of a part, as they are written."""
+    if not part.startswith("<section id="):
+        return "", Markup()
+    identity = part.split('"', 2)[1]
+    return identity, Markup(part.partition(f'id="{identity}-title">')[2].partition("</h2>")[0])
+
+
+def _card(folder: Folder, beside: Beside) -> Markup:
+    text, plain = card_markdown(folder, beside), card_json(folder, beside)
+    links = together(
+        [
+            element(
+                "p",
+                _download(text, "text/markdown", "privacy-card.md", "Markdown"),
+                " · ",
+                _download(plain, "application/json", "privacy-card.json", "JSON"),
+            ),
+        ]
+    )
+    return section(
+        "card",
+        "Privacy card",
+        links,
+        folded("Look at it", copied(text, label="Markdown", identity="card-markdown")),
+        lead="The same in short, to keep with the model: for a data protection file, or a model card.",
+    )
+
+
+def _download(text: str, kind: str, name: str, label: str) -> Markup:
+    data = b64encode(text.encode()).decode()
+    return element("a", f"Save as {label}", href=f"data:{kind};charset=utf-8;base64,{data}", download=name)
+
+
+def _foot(folder: Folder) -> Markup:
+    version = folder.facts.get("versions", {}).get("cofactor", "?")
+    told = (
+        f"Made from {folder.name}/run.json and what lies beside it, and from nothing else; the run was made "
+        f"by cofactor {version}. This page asks nobody for anything."
+    )
+    return element("footer", element("p", told))

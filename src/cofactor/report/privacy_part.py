@@ -1,0 +1,254 @@
+"""For the privacy officer: what is promised, what it rests on, what was released, what attacks found."""
+
+import math
+from collections.abc import Iterator
+
+from cofactor.figures import rounded_up
+from cofactor.report import names
+from cofactor.report.answers import is_alarm
+from cofactor.report.beside import Beside
+from cofactor.report.charts import Dot, Level, Line, dot_chart, line_chart
+from cofactor.report.folder import Facts, Folder, Release, together_releases
+from cofactor.report.markup import NOTHING, Content, Markup, badge, element, folded, listed, section, table
+
+_MOST_ROWS = 300
+"""Of a table that is folded away: more are counted."""
+_TONES = {"alarm": "bad", "succeeded": "doubt", "resisted": "good", "consistent": "good"}
+_PROVED, _PROMISED = "epsilon proved at least", "epsilon promised"
+
+
+def promise(folder: Folder, beside: Beside) -> Markup:
+    """Say in words what is promised, point by point."""
+    given = folder.guarantee
+    told: list[Content] = []
+    if given.get("why_not"):
+        told += [element("h3", "Why it does not hold"), listed(given["why_not"])]
+    for title, name in (
+        ("Against whom", "against"),
+        ("It covers", "covers"),
+        ("It does not cover", "does_not_cover"),
+        ("Warnings", "warnings"),
+    ):
+        if given.get(name):
+            told += [element("h3", title), listed(given[name])]
+    if beside.promised:
+        told += [element("h3", "What groups of users are promised"), listed(beside.promised)]
+    whole = folded("The whole statement, to sign", element("p", given.get("statement", "")))
+    return section("promise", "What is promised", element("p", _in_short(given)), *told, whole)
+
+
+def _in_short(given: Facts) -> str:
+    """Return the numbers, and what they mean, in two sentences of the statement."""
+    statement = str(given.get("statement", ""))
+    if given.get("epsilon") is None:
+        return statement
+    numbers, _, rest = statement.partition(" This means: ")
+    meaning = rest.partition("; 50% would be pure chance.")[0]
+    return (
+        f"{numbers} {meaning[:1].upper()}{meaning[1:]}; 50% would be pure chance." if meaning else statement
+    )
+
+
+def assumptions(folder: Folder) -> Markup:
+    """Show what the promise rests on, and how each point was met."""
+    rows = [(each["what"], each["met"]) for each in folder.guarantee.get("assumptions", ())]
+    if not rows:
+        return NOTHING
+    whole = table(("it is assumed that", "how that is met"), rows, caption="Assumptions of the guarantee")
+    trusted = sum("trust" in str(met) for _, met in rows)
+    lead = f"{len(rows)} in all; {trusted} rest on trust." if trusted else f"{len(rows)} in all."
+    return section("assumptions", "What it rests on", whole, lead=lead)
+
+
+def ledger(folder: Folder) -> Markup:
+    """Show what was released with noise, and how epsilon grew."""
+    if not folder.releases:
+        return NOTHING
+    rows = [
+        (
+            each.what,
+            names.stretches(rounds) or "-",
+            parties,
+            names.mechanism(each.mechanism),
+            f"{each.bound.get('size', 0):.4g} ({each.bound.get('norm', '?')})",
+            f"{each.dimension:,}",
+            f"{count:,}",
+        )
+        for each, rounds, parties, count in together_releases(folder.releases)
+    ]
+    columns = (
+        "release",
+        "rounds",
+        "parties",
+        "noise",
+        "bound of one " + str(folder.guarantee.get("unit")),
+        "numbers",
+        "times",
+    )
+    shown = table(
+        columns, rows[:_MOST_ROWS], caption="Releases, those that are alike together", numeric=(2, 5, 6)
+    )
+    more = f"{len(rows) - _MOST_ROWS:,} more kinds are in the ledgers." if len(rows) > _MOST_ROWS else None
+    return section(
+        "ledger",
+        "What was released",
+        spending(folder),
+        shown,
+        None if more is None else element("p", more, class_="aside"),
+        _by_round(folder),
+        lead="Everything noisy that left a party is in its ledger; what is not there was not released.",
+    )
+
+
+def spending(folder: Folder) -> Markup:
+    """Draw how epsilon grew, below what was allowed."""
+    points = tuple(
+        (float(event["step"]), float(event["numbers"]["epsilon"]))
+        for event in folder.rounds()
+        if "epsilon" in event.get("numbers", {})
+    )
+    if not points:
+        return NOTHING
+    budget = folder.guarantee.get("budget_epsilon")
+    return line_chart(
+        "Epsilon spent, round by round (at most)",
+        [Line(name="spent", points=points, steps=True)],
+        x="round",
+        y="epsilon",
+        levels=() if budget is None else (Level(name="budget", value=float(budget)),),
+        from_zero=True,
+        beside=badge("RELEASED"),
+    )
+
+
+def _by_round(folder: Folder) -> Markup:
+    """List the releases of every round."""
+    by_round: dict[int, list[Release]] = {}
+    for each in folder.releases:
+        by_round.setdefault(each.round or 0, []).append(each)
+    spent = {
+        event["step"]: event["numbers"].get("epsilon") for event in folder.rounds() if "numbers" in event
+    }
+    rows = [
+        (
+            number or "before",
+            "; ".join(dict.fromkeys(each.what for each in releases)),
+            len({each.by for each in releases}),
+            sum(each.count for each in releases),
+            "" if spent.get(number) is None else rounded_up(spent[number]),
+        )
+        for number, releases in sorted(by_round.items())
+    ]
+    columns = ("round", "releases", "parties", "times", "epsilon so far, at most")
+    whole = table(columns, rows[:_MOST_ROWS], caption="The ledger, round by round", numeric=(0, 2, 3, 4))
+    return folded(f"The ledger, round by round ({len(rows):,} rounds)", whole)
+
+
+def bounds(folder: Folder) -> Markup:
+    """Draw what is proved above and what attacks have proved below, on one axis."""
+    epsilon = folder.guarantee.get("epsilon")
+    dots = (
+        []
+        if epsilon is None
+        else [Dot(name="promised: at most", value=float(epsilon), tone="s0", told=rounded_up(epsilon))]
+    )
+    dots += _measured(folder)
+    audits = _attempts(folder)
+    if len(dots) < 2 and not audits:
+        told = element(
+            "p",
+            "Nobody has tried to break it yet. Try it: ",
+            element("code", f"cofactor audit {folder.name} FILE"),
+        )
+        return section("attacks", "Attempts to break it", told)
+    allowed = folder.guarantee.get("budget_epsilon")
+    drawn = NOTHING
+    if dots:
+        drawn = dot_chart(
+            "Epsilon: promised above, proved by attacks below",
+            dots,
+            x="epsilon",
+            levels=() if allowed is None else (Level(name="budget", value=float(allowed)),),
+            from_zero=True,
+            beside=badge("SIMULATION") if len(dots) > 1 else badge("RELEASED"),
+        )
+    return section(
+        "attacks",
+        "Attempts to break it",
+        drawn,
+        audits,
+        lead="An attack proves how much is learned at least. What it does not find, another one may.",
+    )
+
+
+def _measured(folder: Folder) -> Iterator[Dot]:
+    for name, audit in folder.audits.items():
+        proved, promised = audit["figures"].get(_PROVED), audit["figures"].get(_PROMISED)
+        if isinstance(proved, int | float) and math.isfinite(proved):
+            tone = "bad" if is_alarm(audit) else "good"
+            promised_at_most = "" if promised is None else f" of {rounded_up(float(promised))}"
+            yield Dot(
+                name=f"{name}: at least",
+                value=float(proved),
+                tone=tone,
+                told=f"{proved:.3g}{promised_at_most}",
+            )
+
+
+def _attempts(folder: Folder) -> Markup:
+    rows = [
+        (
+            name,
+            " and ".join(str(audit["seen_by"]).split("+")),
+            badge(str(audit["verdict"]), _TONES.get(str(audit["verdict"]), "bad")),
+            audit["headline"],
+            "-" if audit.get("confidence") is None else f"{audit['confidence']:.0%}",
+        )
+        for name, audit in folder.audits.items()
+    ]
+    if not rows:
+        return NOTHING
+    columns = ("attack", "seen by", "verdict", "what was found", "confidence")
+    notes = dict.fromkeys(str(note) for audit in folder.audits.values() for note in audit.get("notes", ()))
+    return element(
+        "div",
+        table(columns, rows, caption="Attacks and audits"),
+        folded("What these do not say", listed(notes)),
+    )
+
+
+def approvals(folder: Folder) -> Markup:
+    """Show who agreed to take part, where real parties did."""
+    found = (folder.together or {}).get("approvals") or ()
+    if not found:
+        return NOTHING
+    rows = [
+        (
+            each["party"],
+            each.get("how") or "signed",
+            each.get("when") or "-",
+            element("code", str(each.get("identity", ""))[:20]),
+            element("code", str(each.get("proposal", ""))[:16]),
+        )
+        for each in found
+    ]
+    columns = ("party", "how", "when", "key", "proposal")
+    return section(
+        "approvals", "Who agreed", table(columns, rows, caption="Approvals, signed by the parties")
+    )
+
+
+def checks(folder: Folder, beside: Beside) -> Markup:
+    """Show what `verify` found."""
+    if beside.checks is None:
+        told = element("p", "Not asked. ", element("code", f"cofactor verify {folder.name}"))
+        return section("checks", "Does the folder bear it out?", told)
+    rows = [
+        (each.name, badge("yes", "good") if each.holds else badge("NO", "bad"), each.detail)
+        for each in sorted(beside.checks, key=lambda each: each.holds)[:_MOST_ROWS]
+    ]
+    broken = len(beside.broken)
+    count = len(beside.checks)
+    lead = f"All of {count:,} checks hold." if not broken else f"{broken:,} of {count:,} checks fail."
+    whole = table(("looked at", "holds", "what was found"), rows, caption="cofactor verify")
+    return section("checks", "Does the folder bear it out?", whole, lead=lead)

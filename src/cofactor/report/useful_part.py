@@ -1,0 +1,230 @@
+"""For the data scientist: how good it is, for whom, and beside what."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cofactor.report import names
+from cofactor.report.charts import Dot, Line, dot_chart, line_chart
+from cofactor.report.folder import Facts, Folder
+from cofactor.report.markup import NOTHING, Content, Markup, badge, element, folded, section, table, together
+
+SIMULATION = badge("SIMULATION", "doubt")
+RELEASED = badge("RELEASED")
+_MOST_PARTIES = 200
+"""In a table: of more, the first ones are shown, and the others counted."""
+_DRAWN_PARTIES = 30
+_CURVES = (
+    ("signal_to_noise", "Signal divided by noise, by release", "signal / noise"),
+    ("clipped", "Share of contributions that were shortened", "share"),
+    ("trimmed", "Share of ratings that were left out", "share"),
+)
+"""What a simulation measures of itself by round: its name, its title, and its axis."""
+
+
+def accuracy(folder: Folder) -> Markup:
+    """Show errors of the run beside those of whoever sends nothing, stays alone, or pools everything."""
+    scores = folder.scores
+    if not scores:
+        told = element("p", "Not measured: train with ", element("code", "--test-fraction 0.1"), ".")
+        return section("accuracy", "How good it is", told)
+    name, said, lower = names.metric(scores)
+    return section(
+        "accuracy",
+        "How good it is",
+        dot_chart(
+            "Test ratings that were kept back" if lower else "Lists of items shown",
+            list(_levels(scores, name)),
+            x=said,
+            beside=SIMULATION,
+            lower_is_better=lower,
+        ),
+        element("dl", *_explained(scores)),
+        _by_party(folder, name),
+        _rankings(scores),
+        _groups(folder, "by_activity", "Error by how much users have rated", "users"),
+        _groups(folder, "by_group", "Who pays for privacy: error by group of users", "group"),
+        lead="These numbers can be seen because one process plays all parties. They are not released, and "
+        "the guarantee does not cover them. Lines are 95% intervals over users.",
+    )
+
+
+def _levels(scores: Mapping[str, Facts], name: str) -> Iterator[Dot]:
+    own = names.own_name(scores)
+    for each, score in scores.items():
+        low, high = names.interval(score, name)
+        tone = "good" if each == own else "s0"
+        yield Dot(name=names.model(each), value=float(score[name]), low=low, high=high, tone=tone)
+
+
+def _explained(scores: Mapping[str, Facts]) -> Iterator[Markup]:
+    for each in scores:
+        if each in names.EXPLAINED:
+            yield element("dt", names.model(each))
+            yield element("dd", names.EXPLAINED[each])
+
+
+def _by_party(folder: Folder, name: str) -> Markup:
+    """Show, for each party, what it has alone, together and pooled, and what joining changed for it."""
+    scores = folder.scores
+    own = names.own_name(scores)
+    parties = scores[own].get("parties", {}) if own else {}
+    if not parties or own is None:
+        return NOTHING
+    shown = [each for each in ("user_mean", "bias", "alone", own, "pooled") if each in scores]
+    rows = [
+        (
+            party,
+            *(f"{scores[each]['parties'][party][name]:.4f}" for each in shown),
+            str(parties[party].get("joining", {}).get("sentence", "")).partition(" (MSE")[0],
+        )
+        for party in list(parties)[:_MOST_PARTIES]
+    ]
+    heads = ("party", *(names.model(each) for each in shown), "joining")
+    whole = table(heads, rows, caption=f"{name} by party", numeric=range(1, len(shown) + 1))
+    more = f"{len(parties) - _MOST_PARTIES:,} more parties are in run.json."
+    return together(
+        [
+            element("h3", "Party by party ", SIMULATION),
+            _gains(parties) if len(parties) <= _DRAWN_PARTIES else None,
+            whole,
+            element("p", more, class_="aside") if len(parties) > _MOST_PARTIES else None,
+        ]
+    )
+
+
+def _gains(parties: Mapping[str, Facts]) -> Markup:
+    """Draw what joining changed for each party."""
+    dots = []
+    for party, score in parties.items():
+        joining = score.get("joining")
+        if joining is not None:
+            low, high = (float(end) for end in joining["interval"])
+            tone = "good" if low > 0 else "doubt" if high < 0 else "plain"
+            dots.append(Dot(name=party, value=float(joining["gain"]), low=low, high=high, tone=tone))
+    if not dots:
+        return NOTHING
+    return dot_chart(
+        "By how much joining lowers each party's mean squared error",
+        dots,
+        x="gain",
+        lower_is_better=False,
+        from_zero=True,
+    )
+
+
+def _rankings(scores: Mapping[str, Facts]) -> Markup:
+    """Show how good lists are, beside popularity."""
+    own = names.own_name(scores)
+    rankings = scores[own].get("rankings") if own else None
+    if not rankings:
+        return NOTHING
+    measures = ("ndcg_over_unseen", "precision", "recall", "map")
+    rows = [
+        (names.model(each), *(f"{score[measure]:.4f}" for measure in measures))
+        for each, score in rankings.items()
+    ]
+    whole = table(("", *measures), rows, caption="The ten items shown first", numeric=range(1, 5))
+    return together([element("h3", "Lists ", SIMULATION), whole])
+
+
+def _groups(folder: Folder, name: str, title: str, column: str) -> Markup:
+    """Show errors by group of users, beside those of users' own means."""
+    own = names.own_name(folder.scores)
+    groups = folder.scores[own].get(name) if own else None
+    if not groups:
+        return NOTHING
+    dots = [
+        Dot(name=str(each["name"]), value=value, low=low, high=high)
+        for each in groups
+        for value, low, high in [_estimate(each["mse"])]
+    ]
+    rows = [
+        (
+            each["name"],
+            f"{each['users']:,}" if "users" in each else "-",
+            *(_range(each.get(measure)) for measure in ("mse", "own_mean", "gain")),
+        )
+        for each in groups
+    ]
+    heads = (column, "users", "mse", "mse of own mean", "gained by taking part")
+    return together(
+        [
+            dot_chart(title, dots, x="mean squared error", beside=SIMULATION, lower_is_better=True),
+            folded("Beside users' own means", table(heads, rows, caption=title, numeric=range(1, 5))),
+        ]
+    )
+
+
+def _estimate(found: Any) -> tuple[float, float | None, float | None]:
+    """Return a number and its ends, whether or not ends are known."""
+    if not isinstance(found, Mapping):
+        return float(found), None, None
+    return float(found["value"]), found.get("low"), found.get("high")
+
+
+def _range(found: Any) -> str:
+    if found is None:
+        return "-"
+    value, low, high = _estimate(found)
+    return f"{value:.4f}" if low is None or high is None else f"{value:.4f} ({low:.4f} to {high:.4f})"
+
+
+def curves(folder: Folder) -> Markup:
+    """Draw what is known of each round, and say of each curve who may know it."""
+    rounds = [event for event in folder.rounds() if event.get("numbers")]
+    if not rounds:
+        return _fitting(folder)
+    drawn: list[Content] = [
+        _curve(rounds, "answered", "Parties that answered", "parties", from_zero=True),
+        _curve(rounds, "bytes", "Bytes of all messages, both ways", "MB", scale=1e-6, from_zero=True),
+        *_measured(folder),
+    ]
+    return section(
+        "curves",
+        "Round by round",
+        *drawn,
+        lead="RELEASED: in the ledger, or public. SIMULATION: known because one process plays all roles.",
+    )
+
+
+def _curve(
+    rounds: Sequence[Facts], name: str, title: str, axis: str, *, scale: float = 1.0, from_zero: bool = False
+) -> Markup:
+    points = tuple(
+        (float(each["step"]), float(each["numbers"][name]) * scale)
+        for each in rounds
+        if name in each["numbers"]
+    )
+    if not points:
+        return NOTHING
+    return line_chart(
+        title, [Line(name=axis, points=points)], x="round", y=axis, from_zero=from_zero, beside=RELEASED
+    )
+
+
+def _measured(folder: Folder) -> Iterator[Markup]:
+    """Draw what a simulation measured of itself."""
+    by_release: dict[str, list[Facts]] = {}
+    for event in folder.rounds("simulation"):
+        by_release.setdefault(str(event.get("note", "")), []).append(event)
+    for name, title, axis in _CURVES:
+        lines = []
+        for release, events in by_release.items():
+            points = tuple(
+                (float(each["step"]), float(each["numbers"][name]))
+                for each in events
+                if each.get("numbers", {}).get(name) is not None
+            )
+            if points:
+                lines.append(Line(name=release, points=points, dots=len(points) < 20))
+        if lines:
+            yield line_chart(title, lines[:8], x="round", y=axis, from_zero=True, beside=SIMULATION)
+
+
+def _fitting(folder: Folder) -> Markup:
+    """Say so where there were no rounds."""
+    if folder.together is None and folder.events:
+        steps = len(folder.events)
+        told = f"Fitted in one place in {steps:,} steps; nothing was sent, so there are no rounds."
+        return section("curves", "Round by round", element("p", told))
+    return NOTHING

@@ -32,9 +32,13 @@ class Axis:
         end: float,
         logarithmic: bool = False,
         from_zero: bool = False,
+        tight: bool = False,
         ticks: int = 6,
     ) -> "Axis":
-        """Return an axis with room for all values; those that no axis can show are passed over."""
+        """Return an axis with room for all values; those that no axis can show are passed over.
+
+        A `tight` one ends where the values do, and others at a round number.
+        """
         usable = [each for each in values if math.isfinite(each) and (each > 0 or not logarithmic)]
         low, high = (min(usable), max(usable)) if usable else (1.0, 2.0)
         if logarithmic:
@@ -43,6 +47,8 @@ class Axis:
         low = min(low, 0.0) if from_zero else low
         if low == high:
             low, high = (low - 0.5 * abs(low), high + 0.5 * abs(high)) if low else (0.0, 1.0)
+        if tight:
+            return cls(low=low, high=high, start=start, end=end, ticks=ticks)
         step = nice_step((high - low) / ticks)
         low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
         return cls(low=low, high=high, start=start, end=end, ticks=ticks)

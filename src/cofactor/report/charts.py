@@ -73,6 +73,7 @@ def line_chart(
         start=_LEFT,
         end=WIDTH - _RIGHT,
         logarithmic=logarithmic_x,
+        tight=True,
     )
     heights = [value for line in kept for _, value in line.points]
     heights += [end for line in kept for ends in line.band for end in ends] + [each.value for each in levels]

@@ -20,7 +20,7 @@ def clusters(folder: Folder) -> Markup:
         for at, size in enumerate(sizes, 1)
     ]
     rows = [
-        (f"segment {at}", f"{size:,.0f}", *(f"{value:.4g}" for value in centre))
+        (f"segment {at}", f"{size:,.0f}", *(_shown(value) for value in centre))
         for at, (size, centre) in enumerate(zip(sizes, centres, strict=True), 1)
     ]
     released = badge("RELEASED")
@@ -64,6 +64,7 @@ def _picture(folder: Folder, sizes: list[float], names: list[str]) -> Markup:
         "svg",
         *parts,
         viewBox=f"0 0 {width:.0f} {height}",
+        width=round(width),
         role="img",
         aria_label="How segments differ from all users, column by column; the table below has the numbers.",
         class_="chart cells",
@@ -93,3 +94,8 @@ def _cell(at: int, top: float, value: float, most: float, name: str) -> Markup:
 
 def _text(x: float, y: float, words: str, kind: str, anchor: str) -> Markup:
     return element("text", words, x=x, y=y, text_anchor=anchor, class_=kind)
+
+
+def _shown(value: float) -> str:
+    """Write a number in its own unit: large ones without a point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -115,12 +115,13 @@ def _added_as_they_are(
     add_rounded(rows, ptr, places, words, limits, step, np.full_like(most, np.inf), total)
 
 
-def _users_as_they_are(known: Any, vectors: Any, sums: Any, longest: Any, slopes: Any) -> None:  # noqa: ARG001
-    add_users(known, vectors, sums, np.float32(np.inf), slopes)
+def _users_as_they_are(known: Any, vectors: Any, sums: Any, longest: Any, slopes: Any) -> int:  # noqa: ARG001
+    return int(add_users(known, vectors, sums, np.float32(np.inf), slopes))
 
 
-def _ratings_as_they_are(known: Any, vectors: Any, sums: Any, largest_error: Any, longest: Any) -> None:
-    add_ratings(known, vectors, sums, largest_error, None if longest is None else np.float32(np.inf))
+def _ratings_as_they_are(known: Any, vectors: Any, sums: Any, largest_error: Any, longest: Any) -> int:
+    longer = None if longest is None else np.float32(np.inf)
+    return int(add_ratings(known, vectors, sums, largest_error, longer))
 
 
 def _each_rating_of_length_one(*arguments: Any) -> Any:

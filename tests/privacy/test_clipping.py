@@ -119,28 +119,28 @@ def test_the_clipped_sum_equals_its_plain_twin(data: st.DataObject, norm: Length
     ptr = [0, *np.cumsum(sizes).tolist()]
     rows: Table = data.draw(arrays(kind, (ptr[-1], 2), elements=st.floats(-3, 3, width=16)))
     places = data.draw(st.lists(st.integers(0, 2), min_size=ptr[-1], max_size=ptr[-1]))
-    found = clipped_sum(rows, ptr, places, 3, 1.5, norm)
+    found = clipped_sum(rows, ptr, places, 3, 1.5, norm).total
     assert np.allclose(found, sum_twin(rows.astype(np.float64), ptr, places, 3, 1.5, norm), atol=1e-9)
 
 
 def test_rows_of_a_user_that_land_in_the_same_place_are_clipped_as_their_sum() -> None:
     rows = np.array([[3.0], [3.0]])
-    assert clipped_sum(rows, [0, 2], [0, 0], 1, 4.0, "l2")[0, 0] == pytest.approx(4.0, rel=2e-6)
-    assert NORMS["l2"](clipped_sum(rows, [0, 2], [0, 1], 2, 4.0, "l2")) == pytest.approx(4.0, rel=2e-6)
+    assert clipped_sum(rows, [0, 2], [0, 0], 1, 4.0, "l2").total[0, 0] == pytest.approx(4.0, rel=2e-6)
+    assert NORMS["l2"](clipped_sum(rows, [0, 2], [0, 1], 2, 4.0, "l2").total) == pytest.approx(4.0, rel=2e-6)
 
 
 def test_rows_of_a_user_that_cancel_are_not_clipped_one_by_one() -> None:
-    found = clipped_sum(np.array([[100.0], [-99.0]]), [0, 2], [0, 0], 1, 4.0, "l2")
+    found = clipped_sum(np.array([[100.0], [-99.0]]), [0, 2], [0, 0], 1, 4.0, "l2").total
     assert found[0, 0] == pytest.approx(1.0)
 
 
 def test_one_user_changes_the_sum_of_many_by_exactly_their_own_contribution() -> None:
     rows = np.random.default_rng(2).normal(0, 1, (60_000, 2)) + 3
     ptr, places = np.arange(len(rows) + 1), np.zeros(len(rows), np.int64)
-    with_user = clipped_sum(rows, ptr, places, 1, 0.7, "l2")
-    without = clipped_sum(rows[1:], ptr[:-1], places[1:], 1, 0.7, "l2")
-    assert np.array_equal(with_user - without, clipped_sum(rows[:1], [0, 1], [0], 1, 0.7, "l2"))
-    assert np.array_equal(with_user, clipped_sum(rows[::-1], ptr, places, 1, 0.7, "l2"))
+    with_user = clipped_sum(rows, ptr, places, 1, 0.7, "l2").total
+    without = clipped_sum(rows[1:], ptr[:-1], places[1:], 1, 0.7, "l2").total
+    assert np.array_equal(with_user - without, clipped_sum(rows[:1], [0, 1], [0], 1, 0.7, "l2").total)
+    assert np.array_equal(with_user, clipped_sum(rows[::-1], ptr, places, 1, 0.7, "l2").total)
 
 
 whole_rows = arrays(np.int64, st.tuples(st.integers(0, 3), st.integers(1, 5)), elements=st.integers(-20, 20))
@@ -203,8 +203,8 @@ def test_nothing_may_be_empty_of_rows() -> None:
     assert clipped_embeddings(np.empty((0, 3)), 5.0).shape == (0, 3)
     assert clipped_embeddings(np.empty((2, 0)), 5.0).shape == (2, 0)
     assert clipped(np.empty(0), 1.0, "l1").shape == (0,)
-    assert clipped_sum(np.empty((0, 2)), [0], [], 3, 1.0, "l2").tolist() == [[0, 0]] * 3
-    assert clipped_sum(np.empty((0, 2)), [0, 0, 0], [], 1, 1.0, "l2").tolist() == [[0, 0]]
+    assert clipped_sum(np.empty((0, 2)), [0], [], 3, 1.0, "l2").total.tolist() == [[0, 0]] * 3
+    assert clipped_sum(np.empty((0, 2)), [0, 0, 0], [], 1, 1.0, "l2").total.tolist() == [[0, 0]]
     assert clipped_whole(np.empty((0, 2), np.int64), 1, "l2").shape == (0, 2)
 
 

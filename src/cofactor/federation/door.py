@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cofactor.crypto.keys import chain
 from cofactor.errors import CofactorError, ConfigError, Refused, RunError, TooFew
 from cofactor.federation.books import released
+from cofactor.federation.gauge import Gauge, deviation_of
 from cofactor.federation.labels import in_round, release_of, round_of
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound, Event
@@ -84,15 +85,18 @@ class Door:
         loudest: float = 1.0,
         cohort: bool = False,
         shares: bool = True,
+        gauge: Gauge | None = None,
     ) -> None:
         """Open the door; without a ledger nothing noisy can leave, and nothing beyond the schedule.
 
         `layers` divide the noise of sums among parties; without them each adds all of it. No party's noise is
         more than `loudest` times that of a whole sum. A `cohort` plays all devices of a simulation. With
-        `shares` False the party asks for more noise than the others have, and adds all of it itself.
+        `shares` False the party asks for more noise than the others have, and adds all of it itself. A
+        `gauge` reads values without noise: a simulation may have one, and nobody else.
         """
         self.party = party
         self.random = random
+        self.gauge = gauge
         self._ledger = ledger
         self._schedule = schedule
         self._run = run
@@ -123,6 +127,8 @@ class Door:
             )
         noisy, event = mechanism.release(bounded, random=self.random, **self.label(what))
         self._charge(event)  # refused, the noisy value is dropped here
+        if self.gauge is not None:
+            self.gauge.released(what, bounded, mechanism)
         return self._passes(noisy, "noise")
 
     def share(
@@ -162,6 +168,7 @@ class Door:
                 f"round {self._round}: {devices:,} devices are left, and "
                 f"{0 if layers is None else layers.fewest:,} must be."
             )
+        self._read_share(what, bounded, mechanism, devices)
         noisy = values + added
         if layers is None or not self._shares:
             return self._passes(noisy, "noise", summand)
@@ -196,14 +203,18 @@ class Door:
         self._charge(replace(event, slack=OVERFLOW))
         if self._cohort and layers is not None and devices < layers.fewest:
             raise TooFew(f"round {self._round}: {devices:,} devices are left, and {layers.fewest:,} must be.")
-        heads, tossed = np.zeros(shape, np.int64), 0
+        heads, tossed, total = np.zeros(shape, np.int64), 0, np.zeros(shape)
         for part in parts:
             if part.bound != bound or part.value.shape[1:] != shape:
                 raise RunError(f"{self.party}: numbers differ from what was charged. Nothing was released.")
             heads += mechanism.noisy(part, self.random).sum(axis=0, dtype=np.int64)
+            total += part.value.sum(axis=0)
             tossed += len(part.value)
         if tossed != devices:
             raise RunError(f"{self.party}: {tossed:,} devices are not {devices:,}. Nothing was released.")
+        if self.gauge is not None:
+            variance = devices * (deviation_of(mechanism, bound) or 0.0) ** 2
+            self.gauge.tossed(what, total, variance, layers, cohort=self._cohort)
         most = mechanism.trials * (devices if layers is None else layers.parties)
         alone: Protection = "noise" if mechanism.participants == 1 else "a share of noise"
         return self._passes(heads, alone, self._summand(most))
@@ -271,6 +282,16 @@ class Door:
         if devices < layers.fewest:
             return None
         return law.part(layers.part(devices, devices=devices)).drawn(shape, self.random)
+
+    def _read_share(self, what: str, bounded: Bounded, mechanism: object, devices: int) -> None:
+        """Let the gauge of a simulation read a part of a sum."""
+        if self.gauge is None:
+            return
+        if self._layers is None:
+            self.gauge.released(what, bounded, mechanism)
+            return
+        played = devices if self._cohort else None
+        self.gauge.shared(what, bounded, mechanism, self._layers, devices=played, alone=not self._shares)
 
     def _summing_among(self, layers: Layers | None) -> Layers | None:
         """Return among whom coins are summed; only a cohort may ask fewer than all."""

@@ -29,6 +29,9 @@ from cofactor.federation.view import OPENED, Capture
 
 T = TypeVar("T")
 
+STOP = "stop"
+"""If this file is in a session's folder, its training ends after the round that is going on."""
+
 _NAME, _FINISHED = "session name", "finished round"
 _BEFORE, _SHARE = "released before", "a share of noise"
 
@@ -62,17 +65,26 @@ class Session:
     """Whether an answer that cannot be read is none, rather than the end of all."""
     capture: Capture | None = None
     """Who takes down what messages hold, in a simulation."""
+    may_stop: bool = False
+    """Whether it may end before its last round: if somebody puts a file `stop` into its folder."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody wants it to end."""
+        return self.may_stop and self.folder is not None and (self.folder / STOP).exists()
 
 
 def drive(
     coordinator: Coordinator, channel: Channel, session: Session, listen: Callable[[Round], None]
 ) -> None:
-    """Run the rounds that are left."""
+    """Run the rounds that are left; fewer if it is stopped."""
     file = None if session.folder is None else session.folder / "coordinator.npz"
     finished = _recalled(coordinator, file, session.name)
     if finished and session.capture is not None:
         raise RunError("what was seen before a crash was not captured. Train anew, or without capture.")
-    for number in range(finished + 1, coordinator.rounds + 1):
+    number, last = finished, coordinator.rounds
+    while (last := _last(coordinator, session, number, last)) > number:
+        number += 1
         asking = _Asking(channel, session, number)
         _ask_roles(coordinator, asking)
         question = dict.fromkeys(channel.parties, coordinator.ask(number))
@@ -94,9 +106,26 @@ def drive(
         )
 
 
-def farewell(coordinator: Coordinator, session: Session, parties: tuple[str, ...]) -> bytes:
-    """Return the letter with which every party finishes at home."""
-    body, number = coordinator.last(), coordinator.rounds + 1
+def rounds_had(coordinator: Coordinator, session: Session) -> int:
+    """Return how many rounds there were: all that were planned; if it was stopped, up to the last answer."""
+    if not session.stopped:
+        return coordinator.rounds
+    return max((sent.round for sent in session.transcript.sent if sent.sender != COORDINATOR), default=0)
+
+
+def _last(coordinator: Coordinator, session: Session, finished: int, last: int) -> int:
+    """Return after which round it ends: what was planned, or what it takes to end after this one."""
+    if not 0 < finished < last or not session.stopped:
+        return last
+    ends_after = getattr(coordinator, "ends_after", None)
+    return min(finished if ends_after is None else ends_after(finished), last)
+
+
+def farewell(
+    coordinator: Coordinator, session: Session, parties: tuple[str, ...], rounds: int | None = None
+) -> bytes:
+    """Return the letter with which every party finishes at home, after so many rounds; else after all."""
+    body, number = coordinator.last(), 1 + (coordinator.rounds if rounds is None else rounds)
     data = Letter(session=session.name, round=number, sender=COORDINATOR, body=body).to_bytes()
     _note(session, data, number, COORDINATOR, parties, body, _BEFORE)
     return data

@@ -132,11 +132,15 @@ class Participant(Protocol):
 
 
 class Coordinator(Protocol):
-    """The half that nobody trusts: it adds things up."""
+    """The half that nobody trusts: it adds things up.
+
+    A training can be ended early, after any round: `last` and `published` must then make do with what there
+    is. A half that needs one more round for that says so by `ends_after(round)`, which returns the last one.
+    """
 
     @property
     def rounds(self) -> int:
-        """How many rounds of questions there are."""
+        """How many rounds of questions are planned."""
 
     def ask(self, round: int) -> Message:
         """Return the question of a round, the same for all parties; rounds count from 1."""

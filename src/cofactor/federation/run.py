@@ -65,6 +65,7 @@ class Together:
     budget: Mapping[str, Any] | None
     parties: Mapping[str, PartyFacts]
     rounds: int
+    """How many there were."""
     traffic: int
     """Bytes of all messages, both ways."""
     roles: tuple[str, ...] = ()
@@ -77,6 +78,8 @@ class Together:
     """Surveys that settings came from, and that count as well: by session, what was asked."""
     alignment: Alignment | None = None
     """How users in common were found; None where ids are public."""
+    planned_rounds: int | None = None
+    """How many rounds there were to be, if it was ended before that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +95,8 @@ class Run:
     created: str
     """When training began, in UTC."""
     seconds: float
+    phases: Mapping[str, float] = field(default_factory=dict)
+    """Where the time went: seconds by what was done, in order; of a training that was resumed, since then."""
     events: tuple[Progress, ...] = field(default=(), repr=False)
     scores: Mapping[str, Any] = field(default_factory=dict)
     """Errors by name, each with its interval, if they were measured."""
@@ -105,9 +110,10 @@ class Run:
     captured: Captured | None = field(default=None, repr=False)
     """What some roles of a simulation saw, messages included, and what is true. UNSAFE to share."""
 
-    def with_scores(self, scores: Mapping[str, Any]) -> "Run":
-        """Return the same run with measured scores beside it."""
-        return replace(self, scores=dict(scores))
+    def with_scores(self, scores: Mapping[str, Any], seconds: float = 0.0) -> "Run":
+        """Return the same run with measured scores beside it, and how long that took."""
+        phases = {**self.phases, **({"measuring": seconds} if seconds else {})}
+        return replace(self, scores=dict(scores), phases=phases)
 
     def with_titles(self, titles: Mapping[Id, str]) -> "Run":
         """Return the same run with titles for its items; without any titles it stays as it is."""
@@ -152,6 +158,7 @@ class Run:
             "format": FORMAT,
             "created": self.created,
             "seconds": round(self.seconds, 3),
+            "phases": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in self.phases.items()],
             "recipe": dict(self.recipe),
             "seed": self.seed,
             "data": asdict(self.data),
@@ -202,6 +209,7 @@ class Run:
                 data=DataFacts(**facts["data"]),
                 created=facts["created"],
                 seconds=facts["seconds"],
+                phases={each["name"]: float(each["seconds"]) for each in facts.get("phases", ())},
                 events=tuple(Progress(**json.loads(line)) for line in lines),
                 scores=facts["scores"],
                 guarantee=Guarantee.from_json(facts["guarantee"]),
@@ -238,6 +246,7 @@ def together_as_json(together: Together) -> dict[str, Any]:
         "budget": None if together.budget is None else dict(together.budget),
         "parties": {name: asdict(facts) for name, facts in together.parties.items()},
         "rounds": together.rounds,
+        "planned_rounds": together.planned_rounds or together.rounds,
         "bytes": together.traffic,
         "roles": list(together.roles),
         "surveys": dict(together.surveys),
@@ -258,6 +267,7 @@ def together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
         budget=table["budget"],
         parties={name: PartyFacts(**facts) for name, facts in table["parties"].items()},
         rounds=table["rounds"],
+        planned_rounds=_if_more(table.get("planned_rounds"), table["rounds"]),
         traffic=table["bytes"],
         roles=tuple(table.get("roles", ())),
         surveys=dict(table.get("surveys", {})),
@@ -265,6 +275,10 @@ def together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
         transcript=(folder / "transcript.jsonl").read_bytes(),
         ledgers={path.stem: path.read_bytes() for path in sorted((folder / "ledgers").glob("*.ledger"))},
     )
+
+
+def _if_more(planned: int | None, rounds: int) -> int | None:
+    return planned if planned is not None and planned > rounds else None
 
 
 def _alignment_of(table: Mapping[str, Any] | None) -> Alignment | None:

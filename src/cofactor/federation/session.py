@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cofactor.config import as_table
-from cofactor.errors import RunError
+from cofactor.errors import CofactorError, RunError
 from cofactor.federation.drive import Session
 from cofactor.federation.federation import Federation
 from cofactor.federation.host import write_bytes
@@ -111,6 +111,22 @@ def tell(folder: Path | None, event: Progress) -> None:
     if folder is not None:
         with (folder / "events.jsonl").open("a") as file:
             file.write(json.dumps(asdict(event)) + "\n")
+
+
+@contextmanager
+def end_told(folder: Path | None) -> Iterator[None]:
+    """Note why a training came to rest, in a word, for whoever watches its folder."""
+    try:
+        yield
+    except BaseException as error:
+        tell(folder, Progress(_why(error), 0, 0))
+        raise
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return "interrupted"
+    return "refused" if isinstance(error, CofactorError) else "failed"
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Literal
 from cofactor.errors import CofactorError, Refused, RunError
 from cofactor.federation.channel import Answers, Channel
 from cofactor.federation.declining import WORDS
-from cofactor.federation.drive import Round, Session, drive, farewell
+from cofactor.federation.drive import Round, Session, drive, farewell, rounds_had
 from cofactor.federation.halves import Coordinator
 from cofactor.federation.host import Host
 from cofactor.federation.session import alone_in, tell
@@ -83,12 +83,14 @@ def _conducted(folder: Path, channel: Channel, listen: Listener) -> None:
         folder=folder,
         summing=work.summing(agreed.decryption),
         forgiving=True,
+        may_stop=proposal.kind == "training",
     )
     coordinator = work.begin()
     _drive(work, coordinator, _WithRoles(channel, work.roles(session)), session, listen)
     # It goes out inside another letter, which is noted as it is sent.
     unsent = replace(session, transcript=Transcript.create(None, session=session.name))
-    ledgers = agreeing.finish(farewell(coordinator, unsent, channel.parties))
+    last = farewell(coordinator, unsent, channel.parties, rounds_had(coordinator, session))
+    ledgers = agreeing.finish(last)
     _save(work, folder / RUN, session, coordinator, ledgers)
 
 

@@ -11,7 +11,7 @@ from cofactor.config import as_table
 from cofactor.data.ids import Ids
 from cofactor.errors import ConfigError
 from cofactor.federation.books import all_released, released
-from cofactor.federation.drive import Round, Session
+from cofactor.federation.drive import Round, Session, rounds_had
 from cofactor.federation.finding import Alignment
 from cofactor.federation.halves import Coordinator, Facts, Recipe
 from cofactor.federation.host import Host
@@ -139,7 +139,8 @@ class TrainingAtCoordinator:
                 session,
                 {name: each.content() for name, each in own.items()},
                 events,
-                rounds=coordinator.rounds,
+                rounds=rounds_had(coordinator, session),
+                planned=coordinator.rounds,
                 roles=tuple(self.roles(replace(session, folder=None))),
                 alignment=self._alignment,
             ),

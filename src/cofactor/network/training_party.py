@@ -20,6 +20,7 @@ from cofactor.federation.drive import Session
 from cofactor.federation.finding import Alignment
 from cofactor.federation.halves import Facts, Recipe, shared_units
 from cofactor.federation.host import Host
+from cofactor.federation.messages import heading
 from cofactor.federation.opening import Key
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
@@ -297,7 +298,7 @@ class TrainingAtParty:
         assert self._session is not None
         name, (recipe, facts), budget = self._sitting.name, self._settled, self._work.budget
         session, model = self._session, host.finish(last)
-        rounds = recipe.coordinator(facts, self._sitting.proposal.seed).rounds
+        planned = recipe.coordinator(facts, self._sitting.proposal.seed).rounds
         events, copies = {}, {}
         if self.ledger is not None and budget is not None:
             self.ledger.give_up_reserved()
@@ -333,7 +334,8 @@ class TrainingAtParty:
                 copies,
                 events,
                 parties=[name],
-                rounds=rounds,
+                rounds=min(heading(last).round - 1, planned),  # the last letter comes after all rounds
+                planned=planned,
                 alignment=self._alignment,
             ),
         )

@@ -28,6 +28,9 @@ from cofactor.privacy.clipping import (
 )
 from cofactor.privacy.events import Bound, Norm
 
+Shortened = tuple[int, int]
+"""How many contributions were shortened noticeably, and how many there were."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bounded:
@@ -39,6 +42,8 @@ class Bounded:
     value: NDArray[Any] = field(repr=False)
     """What would be released if there were no noise. It is never printed, and cannot be changed."""
     bound: Bound
+    shortened: Shortened | None = field(default=None, repr=False)
+    """How many contributions were shortened, and of how many: it is private, and stays at home."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, np.ndarray) or not isinstance(self.bound, Bound):
@@ -62,8 +67,9 @@ def sum_of_records(
 ) -> Bounded:
     """Add up rows, each the whole contribution of one unit and shortened to at most `limit`."""
     count = len(checked_reals("rows", rows, dimensions=2))
-    total = clipped_sum(rows, np.arange(count + 1), np.zeros(count, np.int64), 1, limit, norm)
-    return Bounded(value=total[0], bound=_bound(limit, norm, unit, adjacency))
+    added = clipped_sum(rows, np.arange(count + 1), np.zeros(count, np.int64), 1, limit, norm)
+    bound, shortened = _bound(limit, norm, unit, adjacency), (added.shortened, count)
+    return Bounded(value=added.total[0], bound=bound, shortened=shortened)
 
 
 def sum_of_users(
@@ -74,8 +80,9 @@ def sum_of_users(
     User g has rows ptr[g] to ptr[g + 1].
     """
     count = len(checked_reals("rows", rows, dimensions=2))
-    total = clipped_sum(rows, ptr, np.zeros(count, np.int64), 1, limit, norm)
-    return Bounded(value=total[0], bound=_bound(limit, norm, "user", adjacency))
+    added = clipped_sum(rows, ptr, np.zeros(count, np.int64), 1, limit, norm)
+    bound, shortened = _bound(limit, norm, "user", adjacency), (added.shortened, np.size(ptr) - 1)
+    return Bounded(value=added.total[0], bound=bound, shortened=shortened)
 
 
 def table_of_users(
@@ -93,8 +100,9 @@ def table_of_users(
     User g has rows ptr[g] to ptr[g + 1]; each is added to row `places[...]` of `place_count` rows: the
     gradients of a user's ratings, added to the rows of their items.
     """
-    total = clipped_sum(rows, ptr, places, place_count, limit, norm)
-    return Bounded(value=total, bound=_bound(limit, norm, "user", adjacency))
+    added = clipped_sum(rows, ptr, places, place_count, limit, norm)
+    bound, shortened = _bound(limit, norm, "user", adjacency), (added.shortened, np.size(ptr) - 1)
+    return Bounded(value=added.total, bound=bound, shortened=shortened)
 
 
 def coordinates(values: ArrayLike, *, limit: float, unit: Unit = "user") -> Bounded:

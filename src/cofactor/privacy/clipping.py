@@ -5,7 +5,7 @@ Results are scaled to a millionth below the limit, so that no rounding, not even
 
 import math
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,9 +48,16 @@ def clipped(values: ArrayLike, limit: float, norm: Length) -> NDArray[np.float64
     return found if length <= limit else found * (limit / length)
 
 
+class ClippedSum(NamedTuple):
+    """What groups add up to, and how many of them were shortened by more than the margin."""
+
+    total: NDArray[np.float64]
+    shortened: int
+
+
 def clipped_sum(
     rows: ArrayLike, ptr: ArrayLike, places: ArrayLike, place_count: int, limit: float, norm: Length
-) -> NDArray[np.float64]:
+) -> ClippedSum:
     """Add up what groups of rows contribute to a table, after shortening each group's whole contribution.
 
     Group g has rows ptr[g] to ptr[g + 1]; each is added to the table's row `places[...]`. Contributions are
@@ -69,8 +76,8 @@ def clipped_sum(
     step = math.ldexp(1.0, math.frexp(limit)[1] - STEP_BITS)
     total = np.zeros((place_count, table.shape[1]), np.int64)
     rows_of = checked_places(places, len(table), place_count)
-    _add_clipped(table, groups, rows_of, limit * (1 - MARGIN), step, norm == "l1", total)
-    return total.astype(np.float64) * step
+    shortened = _add_clipped(table, groups, rows_of, limit * (1 - MARGIN), step, norm == "l1", total)
+    return ClippedSum(total.astype(np.float64) * step, int(shortened))
 
 
 def clipped_whole(rows: ArrayLike, limit: float, norm: Literal["l1", "l2", "max"]) -> NDArray[np.int64]:
@@ -195,8 +202,12 @@ def _add_clipped(
     step: float,
     absolute: bool,
     total: NDArray[np.int64],
-) -> None:
-    """Add each group's contribution to the total, in whole steps, rounding towards zero."""
+) -> int:
+    """Add each group's contribution to the total, in whole steps, rounding towards zero.
+
+    Return how many were shortened: those at the limit itself, which only its margin touches, do not count.
+    """
+    shortened = 0
     own = np.zeros(total.shape, np.float64)
     is_touched, touched = np.zeros(len(total), np.bool_), np.empty(len(total), np.int64)
     for group in range(ptr.size - 1):
@@ -210,11 +221,13 @@ def _add_clipped(
                 own[place, k] += rows[at, k]
         length = _length(own, touched[:count], absolute)
         scale = (1.0 if length <= limit else limit / length) / step
+        shortened += length > limit * (1 + 2 * MARGIN)
         for place in touched[:count]:
             is_touched[place] = False
             for k in range(rows.shape[1]):
                 total[place, k] += np.int64(own[place, k] * scale)
                 own[place, k] = 0.0
+    return shortened
 
 
 @kernel

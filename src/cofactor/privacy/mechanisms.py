@@ -13,51 +13,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cofactor.config import fraction, from_table, positive, whole
+from cofactor.config import fraction, from_table, whole
 from cofactor.errors import ConfigError, Refused
 from cofactor.privacy import noise, tables
 from cofactor.privacy.answers import DividedResponse, RandomizedResponse, UnaryEncoding, Wave
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound, Event
-from cofactor.privacy.releasing import Releasing, Values
+from cofactor.privacy.releasing import Additive, Releasing, Values
 from cofactor.privacy.sketches import PartitionSketch
 from cofactor.randomness import Random
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Additive(Releasing):
-    """Noise in proportion to the bound."""
-
-    largest_noise: ClassVar[float] = math.inf
-
-    noise_multiplier: float = 1.0
-    """Size of the noise, divided by the bound."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive(noise_multiplier=self.noise_multiplier)
-        if not 1e-3 <= self.noise_multiplier <= 1e9:
-            raise ConfigError(
-                f"noise_multiplier must lie between 1e-3 and 1e9, got {self.noise_multiplier:g}."
-            )
-
-    def noise_size(self, bound: Bound) -> float:
-        """Return the size of the noise in the units of the value."""
-        return self.noise_multiplier * bound.size
-
-    def check(self, bound: Bound) -> None:
-        """Refuse another norm, and a bound below which there is no whole number."""
-        super().check(bound)
-        if self.exact and bound.size < 1:
-            raise ConfigError(f"whole numbers cannot be bounded by {bound.size:g}. Scale them up first.")
-
-    def scaled(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gaussian(_Additive):
+class Gaussian(Additive):
     """Normal noise on real numbers bounded in l2; the multiplier is that of the standard deviation."""
 
     norm = "l2"
@@ -96,7 +64,7 @@ class SampledGaussian(Gaussian):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace(_Additive):
+class Laplace(Additive):
     """Laplace noise on real numbers bounded in l1: no delta; the multiplier is that of the scale."""
 
     norm = "l1"
@@ -110,7 +78,7 @@ class Laplace(_Additive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteLaplace(_Additive):
+class DiscreteLaplace(Additive):
     """Whole-number noise, P(k) ~ exp(-|k| / scale), for whole numbers bounded in l1: no delta, exact."""
 
     norm = "l1"
@@ -124,7 +92,7 @@ class DiscreteLaplace(_Additive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteGaussian(_Additive):
+class DiscreteGaussian(Additive):
     """Whole-number noise, P(k) ~ exp(-k^2 / 2 sigma^2), for whole numbers bounded in l2: exact.
 
     The multiplier is that of sigma.
@@ -141,7 +109,7 @@ class DiscreteGaussian(_Additive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SummedDiscreteGaussian(_Additive):
+class SummedDiscreteGaussian(Additive):
     """Discrete Gaussian noise of several participants, which adds up to nearly the same noise of one.
 
     The multiplier is that of the sum's standard deviation, with exactly as many participants as are stated;
@@ -185,7 +153,7 @@ class SummedDiscreteGaussian(_Additive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Skellam(_Additive):
+class Skellam(Additive):
     """The difference of two Poisson numbers, for whole numbers bounded in l2: shares of it add up to it.
 
     The multiplier is that of the standard deviation.

@@ -1,11 +1,12 @@
 """What all mechanisms share: they take only bounded values, and no noise comes without its event."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
-from cofactor.config import plain_numbers
+from cofactor.config import plain_numbers, positive
 from cofactor.errors import ConfigError
 from cofactor.privacy.bounding import Bounded
 from cofactor.privacy.events import Bound, Event, Norm
@@ -63,3 +64,36 @@ class Releasing:
     def scaled(self, factor: float) -> Self:
         """Return the same mechanism with `factor` times the noise."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Additive(Releasing):
+    """Noise in proportion to the bound: what is left to say is its law, in `noisy`."""
+
+    largest_noise: ClassVar[float] = math.inf
+    """The most noise that can be drawn, in the units of the value."""
+
+    noise_multiplier: float = 1.0
+    """Size of the noise, divided by the bound."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(noise_multiplier=self.noise_multiplier)
+        if not 1e-3 <= self.noise_multiplier <= 1e9:
+            raise ConfigError(
+                f"noise_multiplier must lie between 1e-3 and 1e9, got {self.noise_multiplier:g}."
+            )
+
+    def noise_size(self, bound: Bound) -> float:
+        """Return the size of the noise in the units of the value."""
+        return self.noise_multiplier * bound.size
+
+    def check(self, bound: Bound) -> None:
+        """Refuse another norm, and a bound below which there is no whole number."""
+        super().check(bound)
+        if self.exact and bound.size < 1:
+            raise ConfigError(f"whole numbers cannot be bounded by {bound.size:g}. Scale them up first.")
+
+    def scaled(self, factor: float) -> Self:
+        """Return the same mechanism with `factor` times the noise."""
+        return replace(self, noise_multiplier=self.noise_multiplier * factor)

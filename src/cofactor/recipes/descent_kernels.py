@@ -40,6 +40,8 @@ _AHEAD = 8
 """How many ratings ahead rows are fetched: items lie far apart."""
 _F = np.float32
 _ONE = np.float32(1)
+_NOTICED = np.float32(1 + 2 * MARGIN)
+"""What is shortened by no more than this lay at the limit itself, or below it."""
 
 
 class Known(NamedTuple):
@@ -97,13 +99,15 @@ class Motion(NamedTuple):
 @kernel
 def add_ratings(
     known: Known, vectors: Vectors, sums: Sums, largest_error: np.float32, longest: np.float32 | None
-) -> None:
+) -> int:
     """Add up the gradients of all ratings of the chosen users, each bounded by itself.
 
     Errors are limited to the largest, gradients to the longest: those of the user's and the item's vector
-    together, or of the item's alone. None if errors and vectors bound them already.
+    together, or of the item's alone. None if errors and vectors bound them already. Return how many were
+    shortened noticeably.
     """
-    both = sums.users.size > 0
+    both, shortened = sums.users.size > 0, 0
+    noticed = _NOTICED * largest_error
     for place in range(known.chosen.size):
         u = known.chosen[place]
         user, own = load_row(vectors.users, u), load_row(sums.zero, 0)
@@ -117,25 +121,30 @@ def add_ratings(
             error = known.values[at] - dot(user, item)
             # The gradients are this times the other side's vector.
             slope = _F(-2) * min(max(error, -largest_error), largest_error)
+            shortening = _ONE
             if longest is not None:
                 square = user_square + dot(item, item) if both else user_square
-                slope *= _shortening(slope * slope * square, longest)
+                shortening = _shortening(slope * slope * square, longest)
+                slope *= shortening
+            if abs(error) > noticed or shortening * _NOTICED < _ONE:
+                shortened += 1
             if both:
                 own = add_whole(own, scaled(slope * sums.per_user_step, item))
             total = add_whole(load_row(sums.items, i), scaled(slope * sums.per_item_step, user))
             store_row(sums.items, i, total)
         if both:
             store_row(sums.users, place, own)
+    return shortened
 
 
 @kernel
-def add_users(known: Known, vectors: Vectors, sums: Sums, longest: np.float32, slopes: Values) -> None:
+def add_users(known: Known, vectors: Vectors, sums: Sums, longest: np.float32, slopes: Values) -> int:
     """Add up the gradients of the chosen users, each limited to the longest over all of a user's ratings.
 
     A user's items are all different, so the squares of their gradients add up. `slopes` has room for the
-    ratings of any one user.
+    ratings of any one user. Return how many users' were shortened noticeably.
     """
-    both = sums.users.size > 0
+    both, shortened = sums.users.size > 0, 0
     for place in range(known.chosen.size):
         u = known.chosen[place]
         first, count = known.ptr[u], known.ptr[u + 1] - known.ptr[u]
@@ -147,6 +156,8 @@ def add_users(known: Known, vectors: Vectors, sums: Sums, longest: np.float32, s
             squares += np.float64(slopes[k]) * np.float64(slopes[k])
         square = _F(squares * dot(user, user) + (dot(own, own) if both else 0.0))
         shortening = _shortening(square, longest)
+        if shortening * _NOTICED < _ONE:
+            shortened += 1
         for k in range(count):
             i = known.items[first + k]
             change = scaled(slopes[k] * shortening * sums.per_item_step, user)
@@ -154,6 +165,7 @@ def add_users(known: Known, vectors: Vectors, sums: Sums, longest: np.float32, s
         if both:
             change = scaled(shortening * sums.per_user_step, own)
             store_row(sums.users, place, add_whole(load_row(sums.zero, 0), change))
+    return shortened
 
 
 @kernel

@@ -8,6 +8,7 @@ from cofactor.crypto.keys import Identity
 from cofactor.errors import ConfigError
 from cofactor.federation.door import Door
 from cofactor.federation.drive import Session
+from cofactor.federation.gauge import Gauge
 from cofactor.federation.halves import Facts, Home, Recipe
 from cofactor.federation.host import Host
 from cofactor.federation.opening import Key
@@ -89,8 +90,12 @@ def host_of(
     seed: int = 0,
     dropout: float = 0.0,
     rounds: int | None = None,
+    gauge: Gauge | None = None,
 ) -> Host:
-    """Return a party's end of the wire; it answers so many rounds at most, if that is said."""
+    """Return a party's end of the wire; it answers so many rounds at most, if that is said.
+
+    A `gauge` is for simulations only.
+    """
     door = Door(
         party=party.name,
         ledger=ledger,
@@ -101,6 +106,7 @@ def host_of(
         loudest=loudest,
         cohort=facts.cohort,
         shares=party.budget is None,
+        gauge=gauge,
     )
     home = Home(party=party, facts=facts, schedule=schedule, door=door, seed=seed, dropout=dropout)
     return Host(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from cofactor.recipes.steps import Steps
 
 MEAN = "the mean rating"
 """What the release of the mean is called in ledgers and plans."""
+LEFT_OUT = "ratings"
+"""What is trimmed is called, where a simulation reads how much that is."""
 _MEAN_STEPS = 2**9
 """Whole numbers in half of the scale, where the mean is summed as one."""
 _GRAIN = 2.0**-20
@@ -37,7 +40,15 @@ def prepared(home: Home, most_ratings: int | None) -> Grouped:
     limited = Grouped(ratings.ptr, ratings.index, values)
     if most_ratings is None:
         return limited
-    return limited.keep(trimmed(limited.ptr, most_ratings, home.door.random))
+    kept = limited.keep(trimmed(limited.ptr, most_ratings, home.door.random))
+    read_trimmed(home, len(limited.values) - len(kept.values), len(limited.values))
+    return kept
+
+
+def read_trimmed(home: Home, left_out: int, ratings: int) -> None:
+    """Let the gauge of a simulation read how many ratings were left out."""
+    if home.door.gauge is not None:
+        home.door.gauge.trimmed(LEFT_OUT, left_out, ratings)
 
 
 def release_of(home: Home, what: str) -> Release | None:
@@ -125,6 +136,7 @@ def take(
             rate_items=rate_items,
             random=door.random,
             sampling=sampling if release is None and sampling != 1 else None,
+            read=None if door.gauge is None else partial(door.gauge.made, what),
             **label,
         )
         vectors = descent.users if both else descent.items

@@ -14,7 +14,7 @@ from cofactor.federation.halves import Facts, Home, State, array_of
 from cofactor.federation.messages import Message
 from cofactor.randomness import Seeds
 from cofactor.recipes.device_steps import drawn, fitted_at_home, left_in, moved, summed
-from cofactor.recipes.local_steps import prepared
+from cofactor.recipes.local_steps import prepared, read_trimmed
 from cofactor.recipes.models import without_biases
 from cofactor.recipes.shared_vectors import Finished, Shared
 from cofactor.recipes.summed_steps import projected
@@ -107,8 +107,11 @@ class DeviceParticipant:
         recipe, facts, door = self._recipe, self._home.facts, self._home.door
         grid, limit, devices = recipe.grid(), recipe.limit(facts), int(left.sum())
         assert recipe.most_ratings is not None
+        some = drawn(self.ratings, recipe.most_ratings, left, door.random)
+        there = int(self.ratings.sizes[left].sum())
+        read_trimmed(self._home, there - len(some.values), there)
         bounded = summed(
-            drawn(self.ratings, recipe.most_ratings, left, door.random),
+            some,
             users,
             items,
             grid,

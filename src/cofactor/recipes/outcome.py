@@ -9,7 +9,7 @@ from cofactor.errors import Refused
 from cofactor.federation.drive import Session
 from cofactor.federation.finding import Alignment
 from cofactor.federation.halves import Facts, Recipe
-from cofactor.federation.labels import release_of
+from cofactor.federation.labels import release_of, round_of
 from cofactor.federation.run import DataFacts, PartyFacts, Together
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
@@ -25,6 +25,7 @@ def together_of(
     events: Mapping[str, list[Event]],
     *,
     rounds: int,
+    planned: int,
     parties: Sequence[str] | None = None,
     stricter: Collection[str] = (),
     roles: tuple[str, ...] = (),
@@ -32,12 +33,16 @@ def together_of(
     simulated: bool = False,
     alignment: Alignment | None = None,
 ) -> Together:
-    """Return what a run keeps; `ledgers` are copies, `events` what each party has released, both by party.
+    """Return what a run keeps, after so many rounds of those that were planned.
 
-    `parties` are those whom it is about, all of them if left out; the `stricter` ones have budgets of their
-    own, and so add all of their noise themselves.
+    `ledgers` are copies, `events` what each party has released, both by party. `parties` are those whom it
+    is about, all of them if left out; the `stricter` ones have budgets of their own, and so add all of their
+    noise themselves.
     """
     sent = session.transcript.bytes_by_sender()
+    # What was charged in a round that a crash cut off counts, and so does its round.
+    charged = [round_of(event) or 0 for own in events.values() for event in own]
+    rounds = max(rounds, *charged, 0)
     shared = {} if budget is None else recipe.promise(facts, budget).shared
     found = {}
     for name in facts.parties if parties is None else parties:
@@ -57,6 +62,7 @@ def together_of(
         budget=None if budget is None else as_table(budget),
         parties=found,
         rounds=rounds,
+        planned_rounds=planned if planned > rounds else None,
         roles=roles,
         traffic=sent.total(),
         transcript=session.transcript.content(),

@@ -6,6 +6,7 @@ nothing but the vectors after the last step leaves, yet the event pays for those
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from cofactor.errors import ConfigError
 from cofactor.factors.simd import Table, cells, new_table
 from cofactor.factors.whole_rows import step_size, whole_cells
 from cofactor.privacy import noise
+from cofactor.privacy.bounding import Shortened
 from cofactor.privacy.budget import UNITS, Unit
 from cofactor.privacy.events import Bound, Event
 from cofactor.privacy.mechanisms import Gaussian, SampledGaussian
@@ -47,6 +49,10 @@ from cofactor.recipes.descent_kernels import (
     some_ratings,
 )
 
+Read = Callable[[float, int, Shortened], None]
+"""Is told what only a simulation may know of a step: the squares of its sums, each divided by its noise's
+variance; how many numbers these are; and how many gradients were shortened."""
+
 
 class Gradients(NamedTuple):
     """Sums of gradients, a row for each user and item."""
@@ -67,6 +73,8 @@ class WholeSums(NamedTuple):
     user_grain: float
     """What 1 stands for in the sums for users; that for items may differ."""
     item_grain: float
+    shortened: Shortened
+    """How many gradients were, and of how many: private."""
 
 
 class Grid(NamedTuple):
@@ -159,12 +167,14 @@ class PrivateDescent:
         by: str,
         to: str,
         sampling: float | None = None,
+        read: Read | None = None,
     ) -> Event | None:
         """Take steps and return their event: of count `steps`, or None without a mechanism.
 
         Rates, one or one for each step, multiply the sum of gradients. Without `rate_users` user vectors stay
         as they are: they must not leave, or for unit "rating" must come from released numbers alone.
-        `sampling` is for steps without a mechanism; a `SampledGaussian` has its own.
+        `sampling` is for steps without a mechanism; a `SampledGaussian` has its own. `read` is told of the
+        first step.
         """
         whole(steps=steps)
         both = rate_users is not None
@@ -176,7 +186,10 @@ class PrivateDescent:
         )
         for user_rate, item_rate in zip(for_users, for_items, strict=True):
             ratings, chosen = self._batch(mechanism, sampling, random)
-            sums = self._add_up(ratings, chosen, grid, item_sums, both)
+            sums, shortened = self._add_up(ratings, chosen, grid, item_sums, both)
+            if read is not None and mechanism is not None:
+                read(self._signal(sums, grid, both), self._numbers(both), shortened)
+                read = None
             if both:
                 drawn = Noise(random.new_key(), grid.user_deviation)
                 move_users(self._users, sums, chosen, drawn, self._motion(user_rate))
@@ -194,7 +207,7 @@ class PrivateDescent:
         count = self._users.size
         some = np.arange(count) if chosen is None else checked_chosen(chosen, count)
         grid, item_sums = self._grid(mechanism, both), new_table(self._items.size, self.factors)
-        sums = self._add_up(self._ratings, some, grid, item_sums, both)
+        sums, _ = self._add_up(self._ratings, some, grid, item_sums, both)
         items = whole_cells(sums.items)[:, : self.factors] * np.float64(grid.item_step)
         if not both:
             return Gradients(None, items)
@@ -212,11 +225,11 @@ class PrivateDescent:
         grains = grain * (reach.users or 1.0), grain * reach.items
         grid = Grid(*grains, np.float32(0), np.float32(0))
         item_sums = new_table(self._items.size, self.factors)
-        sums = self._add_up(self._ratings, np.arange(self._users.size), grid, item_sums, both)
+        sums, shortened = self._add_up(self._ratings, np.arange(self._users.size), grid, item_sums, both)
         users = whole_cells(sums.users)[:, : self.factors].astype(np.int64) if both else None
         items = whole_cells(sums.items)[:, : self.factors].astype(np.int64)
         bound = replace(reach.bound, size=reach.bound.size / grain)
-        return WholeSums(users, items, bound, *grains)
+        return WholeSums(users, items, bound, *grains, shortened)
 
     def event(
         self, mechanism: Gaussian | None, both: bool, random: Random, what: str, by: str, to: str
@@ -225,10 +238,11 @@ class PrivateDescent:
         if mechanism is None:
             return None
         _check_noise(mechanism, random)
-        rows = self._items.size + (self._users.size if both else 0)
-        return mechanism.event(
-            self.reach(both=both).bound, dimension=rows * self.factors, random=random, what=what, by=by, to=to
-        )
+        bound, numbers = self.reach(both=both).bound, self._numbers(both)
+        return mechanism.event(bound, dimension=numbers, random=random, what=what, by=by, to=to)
+
+    def _numbers(self, both: bool) -> int:
+        return (self._items.size + (self._users.size if both else 0)) * self.factors
 
     def _batch(
         self, mechanism: Gaussian | None, sampling: float | None, random: Random
@@ -267,7 +281,9 @@ class PrivateDescent:
         in_steps = noise.rounded_up(on_users / user_step), noise.rounded_up(on_items / item_step)
         return Grid(user_step, item_step, *in_steps)
 
-    def _add_up(self, ratings: Grouped, chosen: Offsets, grid: Grid, item_sums: Table, both: bool) -> Sums:
+    def _add_up(
+        self, ratings: Grouped, chosen: Offsets, grid: Grid, item_sums: Table, both: bool
+    ) -> tuple[Sums, Shortened]:
         """Add the bounded gradients of the chosen users' ratings to sums that are zero."""
         own = new_table(chosen.size if both else 0, self.factors)
         scales = np.float32(1 / grid.user_step), np.float32(1 / grid.item_step)
@@ -275,12 +291,22 @@ class PrivateDescent:
         known = Known(ratings.ptr, ratings.index, ratings.values, chosen)
         vectors = Vectors(self._users, self._items)
         if isinstance(self.clipping, EmbeddingClipping):
-            add_ratings(known, vectors, sums, _below(self.highest), None)
+            cut = add_ratings(known, vectors, sums, _below(self.highest), None)
         elif self.unit == "rating":
-            add_ratings(known, vectors, sums, np.float32(np.inf), _below(self.clipping.limit))
+            cut = add_ratings(known, vectors, sums, np.float32(np.inf), _below(self.clipping.limit))
         else:
-            add_users(known, vectors, sums, _below(self.clipping.limit), self._slopes)
-        return sums
+            cut = add_users(known, vectors, sums, _below(self.clipping.limit), self._slopes)
+            return sums, (cut, chosen.size)
+        return sums, (cut, int((ratings.ptr[chosen + 1] - ratings.ptr[chosen]).sum()))
+
+    def _signal(self, sums: Sums, grid: Grid, both: bool) -> float:
+        """Return the squares of all sums, each divided by its noise's variance, added up."""
+        sides = [(sums.items, grid.item_deviation)] + ([(sums.users, grid.user_deviation)] if both else [])
+        squares = [
+            np.square(whole_cells(table)[:, : self.factors] / np.float64(noise)).sum()
+            for table, noise in sides
+        ]
+        return float(sum(squares))
 
     def _longest(self) -> tuple[float, float]:
         """Return the longest row that is added to a sum at once, for users and for items."""

@@ -22,7 +22,7 @@ from cofactor.privacy.schedule import Release
 from cofactor.privacy.tables import LARGEST_DEVIATION
 from cofactor.recipes.clipping import Reach
 from cofactor.recipes.local_steps import averaged, release_of, shortened
-from cofactor.recipes.private_descent import PrivateDescent
+from cofactor.recipes.private_descent import PrivateDescent, WholeSums
 from cofactor.recipes.shared_vectors import Gradients, Weighted
 from cofactor.recipes.steps import Steps
 
@@ -54,7 +54,7 @@ def item_gradients(home: Home, descent: PrivateDescent, what: str, grain: float)
     """Let out a party's gradients of item vectors, with its part of the noise."""
     sums = descent.whole_sums(grain, both=False)
     most = largest(home.facts, home.facts.user_count, sums.bound)
-    return Gradients(gradients=_out(home, sums.items, sums.bound, what, most, beside=0))
+    return Gradients(gradients=_out(home, sums.items, sums, what, most, beside=0))
 
 
 def user_gradients(home: Home, descent: PrivateDescent, what: str, grain: float, rate: float) -> Gradients:
@@ -65,7 +65,7 @@ def user_gradients(home: Home, descent: PrivateDescent, what: str, grain: float,
     sums = descent.whole_sums(grain, both=True)
     assert sums.users is not None
     most = largest(home.facts, home.facts.item_count, sums.bound)
-    answer = Gradients(gradients=_out(home, sums.users, sums.bound, what, most, beside=sums.items.size))
+    answer = Gradients(gradients=_out(home, sums.users, sums, what, most, beside=sums.items.size))
     drawn = np.zeros_like(sums.items)
     release = release_of(home, what)
     if release is not None:
@@ -101,10 +101,10 @@ def largest(facts: Facts, terms: int, bound: Bound) -> int:
     return min(terms * math.ceil(bound.size), len(facts.parties) * MOST)
 
 
-def _out(home: Home, sums: Integers, bound: Bound, what: str, most: int, *, beside: int) -> Integers:
+def _out(home: Home, values: Integers, sums: WholeSums, what: str, most: int, *, beside: int) -> Integers:
     door, release = home.door, release_of(home, what)
     if release is None:
-        return door.unprotected(sums, largest_sum=most)
+        return door.unprotected(values, largest_sum=most)
     assert isinstance(release.mechanism, Skellam)
-    bounded = Bounded(value=sums, bound=bound)
+    bounded = Bounded(value=values, bound=sums.bound, shortened=sums.shortened)
     return door.share(release.mechanism, bounded, what=what, largest_sum=most, beside=beside)

@@ -53,12 +53,12 @@ class TasteCoordinator:
             self._total = self._added(replies)
 
     def last(self) -> Message:
-        """Tell everybody the sum."""
-        return TasteTotal(**{**self._described(), **self._total})
+        """Tell everybody the sum; before the second round, that nobody has told anything."""
+        return TasteTotal(**{**self._described(), **(self._total or self._added({}))})
 
     def published(self) -> Factors | None:
         """Return a model made from what was released, if one is wanted."""
-        if not self._publish:
+        if not self._publish or not self._total:
             return None
         known, total = self._known, self._total
         items = KnownItems(

@@ -14,6 +14,20 @@ _POINTS = 8
 """How often epsilon is reckoned anew while rounds go by."""
 
 
+class Phases:
+    """Where the time of a training goes."""
+
+    def __init__(self) -> None:
+        """Begin with the first phase."""
+        self._since = time.perf_counter()
+        self.seconds: dict[str, float] = {}
+
+    def over(self, name: str) -> None:
+        """Say which phase is over; the next one begins."""
+        now = time.perf_counter()
+        self.seconds[name], self._since = now - self._since, now
+
+
 def told_rounds(note: Listener, budget: Budget | None, schedule: Schedule | None) -> Callable[[Round], None]:
     """Return a listener that turns rounds into progress; epsilon is what all rounds so far cost at most."""
     start = time.perf_counter()
@@ -24,12 +38,13 @@ def told_rounds(note: Listener, budget: Budget | None, schedule: Schedule | None
         reached = next((value for number, value in epsilons.items() if number >= done.number), whole)
         numbers = {
             "answered": float(done.answered),
+            "parties": float(done.parties),
             "bytes": float(done.traffic),
             "seconds": round(time.perf_counter() - start, 3),
         }
         parts = [f"{done.answered}/{done.parties} parties", f"{done.traffic / 1e6:.3g} MB"]
         if budget is not None and reached is not None:
-            numbers["epsilon"] = reached
+            numbers |= {"epsilon": reached, "epsilon_planned": whole or reached}
             parts.insert(0, f"epsilon {reached:.2f} of {budget.epsilon:.2f}")
         parts += _reasons(done)
         note(Progress("round", done.number, done.of, "  ".join(parts), numbers))

@@ -1,6 +1,5 @@
 """Training of several parties: from a recipe, a federation and a budget to a run."""
 
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,12 +13,13 @@ from cofactor.errors import ConfigError, DataError, Refused
 from cofactor.federation.books import all_released, open_ledger, own_budget, released, reserve
 from cofactor.federation.channel import NO_FAILURES, Failures, InProcess
 from cofactor.federation.doubts import doubts_about
-from cofactor.federation.drive import drive, farewell
+from cofactor.federation.drive import Round, drive, farewell, rounds_had
 from cofactor.federation.federation import Federation
+from cofactor.federation.gauge import Gauge
 from cofactor.federation.halves import Recipe, shared_units, splits_of
 from cofactor.federation.host import Host
 from cofactor.federation.run import Run
-from cofactor.federation.session import alone_in, begun, tell, terms_of, told_before
+from cofactor.federation.session import alone_in, begun, end_told, tell, terms_of, told_before
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.ledger import Ledger
@@ -41,7 +41,7 @@ from cofactor.recipes.hosts import (
 from cofactor.recipes.outcome import data_facts, together_of
 from cofactor.recipes.promising import guarantee_of
 from cofactor.recipes.surveys import check_surveys, left_by, note_surveys
-from cofactor.recipes.telling import told_rounds
+from cofactor.recipes.telling import Phases, told_rounds
 from cofactor.recipes.weighing import check_weights
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def train_together(recipe: Recipe, federation: Federation, budget: Budget | None
 
 
 def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, training: Training) -> Run:
-    created, start = datetime.now(UTC), time.perf_counter()
+    created, phases = datetime.now(UTC), Phases()
     facts = federation.facts
     settled = recipe.settled(facts, left_by(training.surveys, budget))
     _check_unit(settled, budget)
@@ -104,12 +104,15 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
     identities = {party.name: Identity.generate() for party in federation.parties}
     decryption, keys = keys_for(settled, facts)
     roster = {name: identity.public for name, identity in identities.items()}
-    session = replace(session, summing=summing_of(settled, facts, roster, decryption), capture=capture)
+    session = replace(
+        session, summing=summing_of(settled, facts, roster, decryption), capture=capture, may_stop=True
+    )
     schedules = {} if budget is None else _schedules(settled, federation, budget, training.surveys)
     ledgers = {} if budget is None else _ledgers(federation, budget, schedules, session.name, training)
     coordinator = settled.coordinator(facts, training.seed)
     stricter = {party.name for party in federation.parties if party.budget is not None}
     loudest = noise_beside_own(settled, facts, schedules, stricter)
+    gauge = Gauge() if federation.simulated else None
     hosts = {
         party.name: host_of(
             settled,
@@ -124,35 +127,52 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
             loudest=loudest.get(party.name, 1.0),
             seed=training.seed,
             dropout=training.failures.devices,
+            gauge=gauge,
         )
         for party in federation.parties
     }
     events = told_before(training.folder)
 
-    def note(event: Progress) -> None:
+    def keep(event: Progress) -> None:
         events.append(event)
         tell(training.folder, event)
+
+    def note(event: Progress) -> None:
+        keep(event)
         training.progress(event)
 
+    rounds_told = told_rounds(note, budget, _loosest(schedules, federation, budget))
+
+    def done(round: Round) -> None:
+        rounds_told(round)
+        # What a simulation knows of itself is told when it is over, and never on the way.
+        events.extend([] if gauge is None else gauge.told(round.number, round.of))
+
+    if events and (last := max(event.step for event in events)) < coordinator.rounds:
+        keep(Progress("resumed", last, coordinator.rounds))
+    phases.over("getting ready")
     roles = role_hosts(settled, facts, session, training.seed)
     channel = InProcess(hosts, roles=roles, failures=training.failures)
     try:
-        drive(
-            coordinator, channel, session, told_rounds(note, budget, _loosest(schedules, federation, budget))
-        )
+        with end_told(training.folder):
+            drive(coordinator, channel, session, done)
     finally:
         channel.close()
         for ledger in ledgers.values():
             ledger.give_up_reserved()
-    homes = _finished(hosts, farewell(coordinator, session, channel.parties))
+    phases.over("rounds")
+    rounds = rounds_had(coordinator, session)
+    homes = _finished(hosts, farewell(coordinator, session, channel.parties, rounds))
     model = coordinator.published()
+    phases.over("finishing at home")
     return Run(
         model=model,
         recipe=as_table(settled),
         seed=training.seed,
         data=data_facts(facts),
         created=created.isoformat(timespec="seconds"),
-        seconds=time.perf_counter() - start,
+        seconds=sum(phases.seconds.values()),
+        phases=phases.seconds,
         events=tuple(events),
         guarantee=guarantee_of(
             settled,
@@ -172,7 +192,8 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
             {name: ledger.content() for name, ledger in ledgers.items()},
             {name: released(ledger, session.name, *surveyed) for name, ledger in ledgers.items()},
             stricter=stricter,
-            rounds=coordinator.rounds,
+            rounds=rounds,
+            planned=coordinator.rounds,
             roles=tuple(roles),
             surveys=surveyed,
             simulated=federation.simulated,

@@ -103,13 +103,15 @@ def _train_pooled(
 
     created, start = datetime.now(UTC), time.perf_counter()
     model = recipe.fit(ratings, features=features, seed=seed, progress=note)
+    seconds = time.perf_counter() - start
     return Run(
         model=model,
         recipe=as_table(recipe.settled(ratings)),
         seed=seed,
         data=DataFacts.of(ratings),
         created=created.isoformat(timespec="seconds"),
-        seconds=time.perf_counter() - start,
+        seconds=seconds,
+        phases={"fitting": seconds},
         events=tuple(events),
     )
 

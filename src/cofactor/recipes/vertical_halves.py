@@ -168,21 +168,27 @@ class VerticalCoordinator:
         self._seed = seed
         self._users = self._started()
         self._items: dict[str, Floats] = {}
+        self._closing = self.rounds
 
     @property
     def rounds(self) -> int:
         """One for the mean, if it is not public; T averages; one for the items."""
         return self._asks_mean + self._steps.rounds + 1
 
+    def ends_after(self, round: int) -> int:
+        """Ask for the items next, unless that was done: they are what the users' vectors go with."""
+        self._closing = round if self._items else round + 1
+        return self._closing
+
     def ask(self, round: int) -> Message:
         """Ask for the mean, for steps, or for the items."""
         if self._asks_mean and round == 1:
             return Begin()
-        return self.last() if round == self.rounds else Shared(**self._average())
+        return self.last() if round == self._closing else Shared(**self._average())
 
     def sums(self, round: int) -> bool:
         """Say whether only the sum of the answers is wanted: item vectors are always seen."""
-        if round == self.rounds:
+        if round == self._closing:
             return False
         wanted = adds_gradients if self._asks_mean and round == 1 else only_sums
         return wanted(self._recipe, self._facts)
@@ -192,7 +198,7 @@ class VerticalCoordinator:
         if self._asks_mean and round == 1:
             self._centre = mean_of(replies, self._facts, "user" if self._steps.most_ratings else "rating")
             self._users = self._started()
-        elif round == self.rounds:
+        elif round == self._closing:
             self._items = {party: self._checked(reply, party) for party, reply in replies.items()}
         elif SUM in replies:
             taken = round - self._asks_mean - 1

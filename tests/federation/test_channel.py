@@ -153,12 +153,12 @@ def test_number_of_threads_does_not_change_what_is_learned(monkeypatch: pytest.M
 def test_missing_parties_are_left_out_of_their_round_and_told() -> None:
     failures = Failures(absent=frozenset({("north", 2)}), lost=frozenset({("south", 3)}))
     run = trained(failures=failures)
-    notes = [event.note for event in run.events]
+    notes = [event.note for event in run.rounds]
     assert "3/3 parties" in notes[0]
     assert "2/3 parties" in notes[1]
     assert "north: did not get the question" in notes[1]
     assert "south: its answer was lost" in notes[2]
-    assert [event.numbers["answered"] for event in run.events] == [3.0, 2.0, 2.0]
+    assert [event.numbers["answered"] for event in run.rounds] == [3.0, 2.0, 2.0]
 
 
 def test_lost_answer_is_charged_and_absent_party_is_not() -> None:
@@ -176,7 +176,7 @@ def test_training_goes_on_after_a_round_in_which_nobody_answered() -> None:
     run = trained(failures=Failures(absent=everybody))
     assert run.guarantee.releases == 6
     assert run.model is not None
-    assert [event.numbers["answered"] for event in run.events] == [3.0, 0.0, 3.0]
+    assert [event.numbers["answered"] for event in run.rounds] == [3.0, 0.0, 3.0]
 
 
 def test_error_of_a_participant_surfaces_from_training(monkeypatch: pytest.MonkeyPatch) -> None:

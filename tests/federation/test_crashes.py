@@ -123,7 +123,7 @@ def test_crash_at_any_write_loses_one_round_at_most_and_makes_no_noise_twice(
         there = {(party, round) for party, round, *_ in seen(folder)}
         every = range(1, recipe.rounds + 1)
         lost = {round for round in every for party in PARTIES if (party, round) not in there}
-        lost |= {event.step for event in run.events if event.numbers["answered"] < len(PARTIES)}
+        lost |= {event.step for event in run.rounds if event.numbers["answered"] < len(PARTIES)}
         assert len(lost) <= 1, at
         sent.clear()
         at += 1

@@ -287,4 +287,4 @@ def test_secure_sum_that_began_without_a_party_is_lost_when_it_is_back(
     run = trained(recipe, folder=tmp_path)
     assert run.guarantee.releases == 9
     assert taken == [(1, [SUM]), (2, []), (3, [SUM])]
-    assert "south, west: the keys of the secure sum of round 2 are gone" in run.events[1].note
+    assert "south, west: the keys of the secure sum of round 2 are gone" in run.rounds[1].note

@@ -169,7 +169,7 @@ def test_crash_in_the_middle_of_a_sum_loses_that_round_only(
     recipe = ItemSums(rounds=3, aggregate=SharedSum())
     stopped(recipe, tmp_path, where, when)
     run = trained(recipe, horizontal(3), folder=tmp_path)
-    assert [event.numbers["answered"] for event in run.events] == [3.0, 0.0, 3.0]
+    assert [event.numbers["answered"] for event in run.rounds] == [3.0, 0.0, 3.0]
     assert all(len(replies) == 1 for replies in sent.values())
     for party in NAMES:
         assert charged(tmp_path, party) == [1, 2, 3]

@@ -113,7 +113,7 @@ def test_server_is_asked_in_every_round_before_the_parties(aggregate: Any) -> No
     assert run.together is not None
     assert run.together.roles == (SERVER,)
     assert SERVER not in run.together.parties
-    assert [event.numbers["answered"] for event in run.events] == [3.0] * 3
+    assert [event.numbers["answered"] for event in run.rounds] == [3.0] * 3
 
 
 def lines(run: Run) -> list[Mapping[str, Any]]:
@@ -138,7 +138,7 @@ def test_server_that_does_not_answer_is_not_taken_and_no_party_is_missing(kind: 
     failures: Any = {kind: frozenset({(SERVER, 2)})}
     run = trained(WithServer(), failures=Failures(**failures))
     assert [round for round, _ in last().heard] == [1, 3]
-    assert [event.numbers["answered"] for event in run.events] == [3.0] * 3
+    assert [event.numbers["answered"] for event in run.rounds] == [3.0] * 3
 
 
 def test_model_is_that_of_the_parties_alone() -> None:

@@ -94,7 +94,7 @@ def test_crash_in_the_middle_of_a_secure_sum_loses_that_round_only(
     taken[1:] = []
     run = trained(recipe, horizontal(3), folder=tmp_path)
     assert taken == [(1, [SUM]), (2, []), (3, [SUM])]
-    assert [event.numbers["answered"] for event in run.events] == [3.0, 0.0, 3.0]
+    assert [event.numbers["answered"] for event in run.rounds] == [3.0, 0.0, 3.0]
     assert all(len(replies) == 1 for replies in sent.values())
     for party in ("north", "south", "west"):
         assert charged(tmp_path, party) == [1, 2, 3]

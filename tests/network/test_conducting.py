@@ -12,6 +12,7 @@ import pytest
 
 from cofactor.federation.books import open_ledger
 from cofactor.federation.declining import code_in
+from cofactor.federation.drive import STOP
 from cofactor.federation.labels import round_of
 from cofactor.federation.messages import Heading, Letter
 from cofactor.federation.party import Party
@@ -272,6 +273,30 @@ def test_a_pause_that_is_asked_for_comes_after_a_round_and_is_over_when_it_goes_
     assert found.conduct().outcome == "finished"
     assert_sound(found, 3)
     assert len(found.channel.kinds) == 60 + 12
+
+
+@pytest.mark.parametrize("recipe", [SECURE, PLAIN], ids=["secure sum", "each by itself"])
+def test_a_training_ends_early_if_that_is_wanted_and_everybodys_folder_says_so(
+    recipe: Any, tmp_path: Path
+) -> None:
+    found = world(tmp_path, recipe)
+
+    def ask(_: str) -> None:
+        (tmp_path / "host" / STOP).touch()
+
+    found.channel.before = found.once(lambda _, head: head.round == 2, ask)
+    assert found.conduct().outcome == "finished"
+    assert max(round for round, _ in found.channel.kinds) == 2
+    folders = [
+        tmp_path / "host" / "run",
+        *(site.folder / "sessions" / SESSION / "run" for site in found.known.values()),
+    ]
+    for folder in folders:
+        together = Run.load(folder).together
+        assert together is not None
+        assert (together.rounds, together.planned_rounds) == (2, 1 + recipe.rounds)
+    assert (found.run.guarantee.epsilon or 9) < BUDGET.epsilon * 0.95
+    assert_sound(found, 2)
 
 
 def test_everybody_may_die_at_once_within_a_sum_and_that_round_is_lost_and_no_other(tmp_path: Path) -> None:

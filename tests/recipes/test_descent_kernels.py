@@ -5,6 +5,7 @@ from cofactor.data.grouping import Grouped
 from cofactor.factors.simd import cells, new_table
 from cofactor.privacy import noise
 from cofactor.privacy.budget import Unit
+from cofactor.privacy.mechanisms import Gaussian
 from cofactor.randomness import InsecureRandom
 from cofactor.recipes.clipping import Clipping, EmbeddingClipping, GradientClipping
 from cofactor.recipes.descent_kernels import MARGIN, project
@@ -16,6 +17,7 @@ from tests.recipes.descents import (
     projected,
     random_party,
     random_ratings,
+    shortenings,
     twin,
 )
 
@@ -134,3 +136,48 @@ def test_a_gradient_within_the_limit_is_left_alone() -> None:
     free = random_party(GradientClipping(limit=1e4), "rating").sums(both=True)
     np.testing.assert_allclose(loose.items, free.items, atol=0.05)
     assert np.abs(loose.items - tight.items).max() > 1
+
+
+def _cut(party: PrivateDescent, ratings: Grouped, chosen: np.ndarray, both: bool) -> tuple[int, int]:
+    """Count what is shortened, one rating or user after the other, in float64."""
+    shortened = units = 0
+    users, items = party.users.astype(np.float64), party.items.astype(np.float64)
+    for u in chosen:
+        at = slice(ratings.ptr[u], ratings.ptr[u + 1])
+        mine = ratings.index[at]
+        slopes = -2 * (ratings.values[at].astype(np.float64) - items[mine] @ users[u])
+        if isinstance(party.clipping, EmbeddingClipping):
+            units += len(mine)  # vectors that are short enough bound errors, all but float32's last digits
+            continue
+        of_user, of_items = slopes[:, None] * items[mine], slopes[:, None] * users[u]
+        shares = shortenings(of_user, of_items, party.clipping.limit, party.unit, both)
+        counted = shares[:1] if party.unit == "user" else shares
+        shortened += int((counted < 1 - 3e-5).sum())
+        units += 1 if party.unit == "user" else len(mine)
+    return shortened, units
+
+
+@pytest.mark.parametrize("clipping", CLIPPINGS)
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("both", [True, False])
+def test_the_first_step_is_read_as_its_sums_are_and_no_other(
+    clipping: Clipping, unit: Unit, both: bool
+) -> None:
+    party, ratings = random_party(clipping, unit), random_ratings(40, 30, 12)
+    mechanism, read = Gaussian(noise_multiplier=2.0), []
+    sums, everybody = party.sums(both=both, mechanism=mechanism), np.arange(40)
+    expected = _cut(party, ratings, everybody, both)
+    reach = party.reach(both=both)
+    noise_size = mechanism.noise_size(reach.bound)
+    squares = np.square(sums.items / (noise_size * reach.items)).sum()
+    if sums.users is not None:
+        squares += np.square(sums.users / (noise_size * (reach.users or 0))).sum()
+    party.take(
+        3, mechanism=mechanism, rate_users=0.1 if both else None, rate_items=0.1, random=InsecureRandom(5),
+        what="vectors", by="a", to="b", read=lambda *what: read.append(what),
+    )  # fmt: skip
+    ((found, numbers, shortened),) = read
+    assert found == pytest.approx(squares, rel=1e-3)
+    assert numbers == 5 * (30 + 40 * both)
+    assert shortened == expected
+    assert (shortened[0] > 0) == isinstance(clipping, GradientClipping)

@@ -177,7 +177,7 @@ def test_settings_follow_from_public_numbers_only() -> None:
 def test_a_party_that_does_not_answer_is_left_out_of_the_average() -> None:
     absent = Failures(absent=frozenset({("party-0", 2), ("party-1", 3)}))
     run = train(QUICK, horizontal(small_ratings(), 3), budget=BUDGET, failures=absent)
-    assert [event.numbers["answered"] for event in run.events if event.stage == "round"] == [3, 2, 2, 3]
+    assert [event.numbers["answered"] for event in run.rounds] == [3, 2, 2, 3]
 
 
 def test_repeatable_noise_repeats_and_does_not_hold() -> None:

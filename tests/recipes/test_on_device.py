@@ -220,7 +220,7 @@ def test_a_training_that_was_stopped_goes_on_and_charges_no_round_twice(tmp_path
         train(QUICK, federation, budget=BUDGET, folder=tmp_path, progress=stop)
     run = train(QUICK, federation, budget=BUDGET, folder=tmp_path)
     assert 0.98 * 4 < (run.guarantee.epsilon or 0) <= 4.0
-    assert [event.numbers["answered"] for event in run.events] == [1, 1, 1]
+    assert [event.numbers["answered"] for event in run.rounds] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("aggregate", [PlainSum(), IdealSum(dropout=0.25, colluding=0.25)])
@@ -246,7 +246,7 @@ def test_nothing_is_opened_if_too_few_devices_are_left(budget: Budget | None) ->
     run = train(QUICK, Federation.on_device(learn), budget=budget, failures=gone)
     still = replace(QUICK, aggregate=IdealSum()).alone(Federation.on_device(learn))["devices"]
     np.testing.assert_allclose(run.homes["devices"].item_vectors, still.item_vectors, rtol=1e-6)
-    assert [event.numbers["answered"] for event in run.events] == [0, 0, 0]
+    assert [event.numbers["answered"] for event in run.rounds] == [0, 0, 0]
 
 
 def test_without_noise_devices_learn_from_each_other_even_if_some_drop_out() -> None:

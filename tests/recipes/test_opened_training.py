@@ -128,7 +128,7 @@ def test_device_that_drops_out_is_left_out_and_training_goes_on() -> None:
     aggregate = SharedSum(dropout=0.5)
     failures = Failures(lost=frozenset({("p0", 1)}), absent=frozenset((f"p{k}", 2) for k in range(5)))
     run = trained("devices", aggregate, failures=failures)
-    answered = [event.numbers["answered"] for event in run.events]
+    answered = [event.numbers["answered"] for event in run.rounds]
     assert answered[:2] == [7.0, 3.0]
     opened = {each.round for each in transcript(run) if each.protection == "a part in opening the sum"}
     assert 1 in opened

@@ -275,7 +275,7 @@ def test_devices_with_weights_go_through_a_secure_sum_and_may_drop_out(mechanism
     assert run.guarantee.holds, run.guarantee.why_not
     assert len(run.homes) == 4
     assert any("masked" in each.protection for each in transcript(run))
-    assert [event.numbers["answered"] for event in run.events] == [3, 3, 4]
+    assert [event.numbers["answered"] for event in run.rounds] == [3, 3, 4]
 
 
 @both

@@ -288,7 +288,7 @@ def test_nothing_is_opened_if_too_few_devices_are_left(budget: Budget | None) ->
     with pytest.raises(TooFew):
         answer(device(FEW, some(0), budget=budget, dropout=0.9))
     run = train(QUICK, Federation.on_device(small_ratings()), budget=budget, failures=Failures(devices=0.9))
-    assert [event.numbers["answered"] for event in run.events] == [0, 0, 0]
+    assert [event.numbers["answered"] for event in run.rounds] == [0, 0, 0]
     start = QUICK.coordinator(Federation.on_device(small_ratings()).facts, 0)
     assert run.model is not None
     np.testing.assert_allclose(run.model.item_vectors, start._rows, atol=1e-6)
@@ -359,7 +359,7 @@ def test_a_training_that_was_stopped_goes_on_and_charges_no_round_twice(tmp_path
         train(QUICK, federation, budget=BUDGET, folder=tmp_path, progress=stop)
     run = train(QUICK, federation, budget=BUDGET, folder=tmp_path)
     assert 0.98 * 4 < (run.guarantee.epsilon or 0) <= 4.0
-    assert [event.numbers["answered"] for event in run.events] == [1, 1, 1]
+    assert [event.numbers["answered"] for event in run.rounds] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("sketch", ["fresh", "fixed"])

@@ -178,7 +178,7 @@ def test_one_device_alone_adds_all_of_the_noise() -> None:
 
 def test_if_too_many_drop_out_again_and_again_nothing_is_known_and_nothing_fails() -> None:
     run = train(ALL, Federation.on_device(small_ratings()), budget=BUDGET, failures=Failures(devices=0.9))
-    assert [event.numbers["answered"] for event in run.events] == [0, 0, 0, 0, 0]
+    assert [event.numbers["answered"] for event in run.rounds] == [0, 0, 0, 0, 0]
     assert run.model is not None
     assert np.ptp(run.model.item_bias) == 0
     item = run.model.item_ids[0].item()
@@ -222,7 +222,7 @@ def test_a_training_that_was_stopped_goes_on_and_charges_no_round_twice(stop: in
         train(ALL, federation, budget=BUDGET, folder=tmp_path, progress=halt)
     run = train(ALL, federation, budget=BUDGET, folder=tmp_path)
     assert 0.99 * 4 < (run.guarantee.epsilon or 0) <= 4.0
-    assert [event.numbers["answered"] for event in run.events] == [1, 1, 1, 1, 1]
+    assert [event.numbers["answered"] for event in run.rounds] == [1, 1, 1, 1, 1]
 
 
 def test_noise_apart_a_training_that_was_stopped_learns_the_same(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_parties_that_stay_alone_publish_nothing_together() -> None:
 def test_a_missing_party_does_not_stop_the_others() -> None:
     absent = Failures(absent=frozenset({("party-2", 3)}), lost=frozenset({("party-1", 4)}))
     run = train(QUICK, vertical(small_ratings(), 3), budget=RATING, failures=absent)
-    assert [event.numbers["answered"] for event in run.events if event.stage == "round"] == [3, 3, 2, 2, 3]
+    assert [event.numbers["answered"] for event in run.rounds] == [3, 3, 2, 2, 3]
     assert run.model is not None
 
 

@@ -114,8 +114,14 @@ def rounds_had(coordinator: Coordinator, session: Session) -> int:
 
 
 def _last(coordinator: Coordinator, session: Session, finished: int, last: int) -> int:
-    """Return after which round it ends: what was planned, or what it takes to end after this one."""
+    """Return after which round it ends: what was planned, or what it takes to end after this one.
+
+    A round that a crash cut off is gone through first: parties may have answered it.
+    """
     if not 0 < finished < last or not session.stopped:
+        return last
+    asked = (sent.round for sent in session.transcript.sent if sent.sender == COORDINATOR)
+    if any(finished < round <= coordinator.rounds for round in asked):
         return last
     ends_after = getattr(coordinator, "ends_after", None)
     return min(finished if ends_after is None else ends_after(finished), last)

@@ -110,6 +110,11 @@ class Run:
     captured: Captured | None = field(default=None, repr=False)
     """What some roles of a simulation saw, messages included, and what is true. UNSAFE to share."""
 
+    @property
+    def rounds(self) -> tuple[Progress, ...]:
+        """What each round told, in public numbers."""
+        return tuple(event for event in self.events if event.stage == "round")
+
     def with_scores(self, scores: Mapping[str, Any], seconds: float = 0.0) -> "Run":
         """Return the same run with measured scores beside it, and how long that took."""
         phases = {**self.phases, **({"measuring": seconds} if seconds else {})}

@@ -68,6 +68,18 @@ def with_factors_begun(beliefs: Beliefs, factors: int, random: np.random.Generat
     return replace(beliefs, factors=FACTOR_SPREAD * begun / np.maximum(sizes, TINY), covariance=wider)
 
 
+def with_idle_factors(beliefs: Beliefs, factors: int) -> Beliefs:
+    """Add columns that are 0 for all items, up to so many factors: whoever reads them is told nothing."""
+    items, there = beliefs.factors.shape
+    if there >= factors:
+        return beliefs
+    width = len(beliefs.covariance)
+    wider = np.eye(width + factors - there)
+    wider[:width, :width] = beliefs.covariance
+    idle = np.column_stack([beliefs.factors, np.zeros((items, factors - there))])
+    return replace(beliefs, factors=idle, covariance=wider)
+
+
 def with_factors(
     beliefs: Beliefs, sums: Reals, seen: Reals, uncertain: Reals, noise: Reals, told: Told
 ) -> Beliefs:

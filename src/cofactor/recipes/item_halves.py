@@ -20,7 +20,7 @@ from cofactor.randomness import Seeds
 from cofactor.recipes.device_steps import left_in
 from cofactor.recipes.home_fit import fit_best
 from cofactor.recipes.item_beliefs import Beliefs
-from cofactor.recipes.item_factors import Told, told_of, with_factors_begun
+from cofactor.recipes.item_factors import Told, told_of, with_factors_begun, with_idle_factors
 from cofactor.recipes.item_letters import (
     GAIN_SUM,
     USER_SUMS,
@@ -179,9 +179,9 @@ class ItemCoordinator:
         if round == 1:
             return UsersAsked()
         if round == self._recipe.gain_round:
-            return GainAsked(**self._known(told_of(self._beliefs, 0)))
+            return GainAsked(**self._known(self._beliefs, told_of(self._beliefs, 0)))
         self._begin_factors(round)
-        return ItemsKnown(**self._known(self._told(round)))
+        return ItemsKnown(**self._known(self._beliefs, self._told(round)))
 
     def sums(self, round: int) -> bool:  # noqa: ARG002 (the same in all rounds)
         """Only sums are wanted, unless every party adds all of the noise."""
@@ -217,10 +217,10 @@ class ItemCoordinator:
             self._beliefs = with_spread(self._beliefs, spread)
 
     def last(self) -> Message:
-        """Return all that is known."""
-        beliefs = self._beliefs
+        """Return all that is known; of factors that no round has told of yet, nothing."""
+        beliefs = with_idle_factors(self._beliefs, self._recipe.factor_count)
         counts = np.column_stack([beliefs.counts, np.sqrt(beliefs.count_variance)])
-        known = ItemsFinal(**self._known(told_of(beliefs, 0)), counts=counts)
+        known = ItemsFinal(**self._known(beliefs, told_of(beliefs, 0)), counts=counts)
         return known if beliefs.helps else without_items(known)
 
     def published(self) -> Factors:
@@ -250,8 +250,7 @@ class ItemCoordinator:
     def _told(self, round: int) -> Told:
         return told_of(self._beliefs, self._recipe.steps[round - 2].factors)
 
-    def _known(self, told: Told) -> dict[str, Any]:
-        beliefs = self._beliefs
+    def _known(self, beliefs: Beliefs, told: Told) -> dict[str, Any]:
         first = 1 + self._features.shape[1]
         return {
             "mean": np.array(beliefs.mean),

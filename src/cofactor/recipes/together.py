@@ -162,7 +162,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
             ledger.give_up_reserved()
     phases.over("rounds")
     rounds = rounds_had(coordinator, session)
-    homes = _finished(hosts, farewell(coordinator, session, channel.parties, rounds))
+    homes = _finished(hosts, farewell(coordinator, session, channel.parties))
     model = coordinator.published()
     phases.over("finishing at home")
     return Run(

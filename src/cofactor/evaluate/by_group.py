@@ -1,4 +1,4 @@
-"""Who pays for privacy: errors by how much of it users ask for."""
+"""Who pays for privacy: errors by how much of it users ask for; and by how much they rate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, DataError
 from cofactor.evaluate.bootstrap import Estimate, estimate, resampled_totals
 from cofactor.evaluate.joining import check_parties, own_means
-from cofactor.evaluate.rating_errors import by_user, check_numbering, predictions
+from cofactor.evaluate.rating_errors import ACTIVITY_BOUNDS, by_user, check_numbering, predictions
 from cofactor.factors.model import Factors
 from cofactor.federation.federation import Federation
 from cofactor.federation.party import Party
@@ -66,6 +66,10 @@ class ErrorsByGroup:
         """Return plain numbers."""
         return asdict(self)
 
+    def as_list(self) -> list[dict[str, Any]]:
+        """Return the groups in plain numbers, for a run's scores."""
+        return [asdict(group) for group in self.groups]
+
     def text(self) -> str:
         """Return a table, and what to read off it in a sentence."""
         columns = ["group", "users", "ratings", "mse", "mae", "mse of own mean", "gained by taking part"]
@@ -117,6 +121,29 @@ def errors_by_group(
     if not there.any():
         raise DataError("nothing to measure: there are no test ratings. Hold back more ratings.")
     return _measured(table[there], own[there], names, resamples=resamples, seed=seed)
+
+
+def errors_by_activity(
+    model: Factors | Run,
+    train: Ratings | Federation,
+    test: Ratings | Federation,
+    *,
+    bounds: Sequence[int] = ACTIVITY_BOUNDS,
+    seed: int = 0,
+) -> ErrorsByGroup:
+    """Measure a model, or a run of parties, by how many ratings users have, those of the test included."""
+    sizes = _sizes(train) + _sizes(test)
+    ends = zip((1, *bounds), (*bounds, None), strict=True)
+    names = [f"{low:,} or more" if high is None else f"{low:,} to {high - 1:,}" for low, high in ends]
+    return errors_by_group(model, train, test, np.digitize(sizes, bounds), names, seed=seed)
+
+
+def _sizes(data: Ratings | Federation) -> NDArray[np.int64]:
+    """Return how many ratings each user has, in the order of `user_ids`."""
+    if isinstance(data, Ratings):
+        return data.by_user.sizes
+    own = [party.ratings.by_user.sizes for party in data.parties]
+    return np.sum(own, axis=0) if data.kind == "vertical" else np.concatenate(own)
 
 
 def _measured(

@@ -7,6 +7,7 @@ from typing import Any
 from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Ratings
 from cofactor.errors import DataError
+from cofactor.evaluate.by_group import ErrorsByGroup, errors_by_activity
 from cofactor.evaluate.joining import (
     PERSONAL_RIDGE,
     POOLED,
@@ -50,13 +51,15 @@ class Comparison:
     """The name of the run's own models among the scores."""
     everybody: Mapping[str, str] = field(default_factory=lambda: ALL)
     """How a sentence names all parties together."""
+    by_activity: ErrorsByGroup | None = None
+    """Errors of the run's own models by how much users rate; None for rankings."""
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """Return plain numbers by name.
 
         Where there are parties, every score has `parties`, the same numbers by party, and the run's own score
-        has `joining` beside them: its gain, the interval and the sentence; and `rankings`, by name, where
-        lists were measured, too.
+        has `joining` beside them: its gain, the interval and the sentence; `rankings`, by name, where lists
+        were measured, too; and `by_activity`, a list of groups of users, where errors were.
         """
         table = {name: score.as_dict() for name, score in self.scores.items()}
         for party, own in self.parties.items():
@@ -67,6 +70,8 @@ class Comparison:
             table[self.own]["joining"] = self.joining.as_dict(**self.everybody)
         if self.rankings:
             table[self.own]["rankings"] = {name: each.as_dict() for name, each in self.rankings.items()}
+        if self.by_activity is not None:
+            table[self.own]["by_activity"] = self.by_activity.as_list()
         return table
 
     def __str__(self) -> str:
@@ -135,7 +140,10 @@ def compare(
     if features is not None:
         models[PERSONAL_RIDGE] = PersonalRidge().fit(train, features=features)
     models["pooled"] = run.model
-    return Comparison({name: errors(model, test, seed=seed) for name, model in models.items()})
+    return Comparison(
+        {name: errors(model, test, seed=seed) for name, model in models.items()},
+        by_activity=errors_by_activity(run.model, train, test, seed=seed),
+    )
 
 
 def _check_public(run: Run, brought: PublicItems | None, said: PublicItems | None) -> None:
@@ -164,4 +172,5 @@ def _compare_parties(run: Run, train: Federation, test: Federation, seed: int) -
         rankings=rankings,
         own=own,
         everybody=USERS if test.kind == "on-device" else ALL,
+        by_activity=errors_by_activity(run, train, test, seed=seed),
     )

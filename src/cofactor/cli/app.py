@@ -12,6 +12,7 @@ from cofactor.cli import (
     data,
     demo,
     doctor,
+    export,
     host,
     join,
     plan,
@@ -21,6 +22,7 @@ from cofactor.cli import (
     segments,
     show,
     survey,
+    sweep,
     train,
     verify,
 )
@@ -55,6 +57,7 @@ def cofactor(
 app.command()(demo.demo)
 app.command()(plan.plan)
 app.command()(train.train)
+app.command()(sweep.sweep)
 app.command()(survey.survey)
 app.command()(cluster.cluster)
 app.command()(segments.segments)
@@ -64,6 +67,7 @@ app.command()(verify.verify)
 app.command()(audit.audit)
 app.command()(report.report)
 app.command()(recommend.recommend)
+app.command()(export.export)
 app.command()(budget.budget)
 app.command()(reproduce.reproduce)
 app.command()(doctor.doctor)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from cofactor.recipes.named import RECIPES
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Seed = Annotated[int, typer.Option(help="Seed for splits and initial factors.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress lines.")]
@@ -171,4 +173,55 @@ RatingColumn = Annotated[
 TimeColumn = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="Column with the times.")]
 Implicit = Annotated[
     bool, typer.Option("--implicit", help="Rows only tell that something happened; no ratings.")
+]
+Drop = Annotated[
+    float | None,
+    typer.Option(help="Simulate: part of the devices whose answers are lost in each round."),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(
+        help="Probability that epsilon may fail; if left out 1e-6, 0.1 / units if less (ratings: 1e-9)."
+    ),
+]
+Unit = Annotated[
+    str | None, typer.Option(help="Who is protected: user or rating; the recipe's usual, if left out.")
+]
+Adjacency = Annotated[
+    str | None,
+    typer.Option(
+        help="Compared with what: empty, replace or value (who rated what is public); the recipe's "
+        "usual, if left out."
+    ),
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option(help=f"How to train: {', '.join(RECIPES)}; the recommended one, if left out."),
+]
+Published = Annotated[
+    bool, typer.Option("--published", help="The recipe as its paper sets it, not what works best.")
+]
+Model = Annotated[
+    str | None,
+    typer.Option(help="Pooled: sgd, als, bayes or implicit; chosen from the data if left out."),
+]
+Factors = Annotated[int | None, typer.Option(help="Length of each vector.")]
+Rounds = Annotated[
+    int | None,
+    typer.Option(help="How often the parties exchange messages; secure-als and shared-biases choose it."),
+]
+LocalSteps = Annotated[int | None, typer.Option(help="Steps of a party between two rounds.")]
+Epochs = Annotated[int | None, typer.Option(help="Pooled: passes over the ratings.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(help="TOML file with tables recipe, budget, federation, weights, survey, attributes."),
+]
+MLflow = Annotated[
+    str | None,
+    typer.Option(
+        "--mlflow",
+        metavar="URI",
+        help="Log the finished run to MLflow there: settings, promise, costs, report, and errors, which are "
+        "measured with private ratings. Never a model or a ledger.",
+    ),
 ]

@@ -1,4 +1,4 @@
-"""`cofactor recommend`: the best items for a user the model knows, or for one it has never met."""
+"""`cofactor recommend`: the best items for a user the model knows, for one it has never met, or for all."""
 
 import sys
 from collections import defaultdict
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cofactor.cli import newcomers, options
+from cofactor.cli.places import check_file
+from cofactor.cli.recommend_all import ENDINGS, Lists, lists_of_all, lists_of_new, write_lists
 from cofactor.cli.text import print_json, print_line, print_table
 from cofactor.errors import ConfigError, DataError
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from cofactor.factors.model import Factors, Recommendation
     from cofactor.federation.run import Run
 
-Lists = Mapping["Id", list["Recommendation"]]
+Best = Mapping["Id", list["Recommendation"]]
 NEW = "new user"
 HOW_CHOSEN = (
     "In order of the score: how likely she is to choose the item (how many did, and what kinds of items she "
@@ -53,17 +55,36 @@ def recommend(
     ] = None,
     n: Annotated[int, typer.Option("-n", "--n", help="How many items.", min=1)] = 10,
     include_seen: Annotated[bool, typer.Option("--include-seen", help="Items already rated, too.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the lists of all users (or of all new ones, with --ratings) to a table: a name that "
+            "ends in .parquet or .csv.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a table that is already there.")] = False,
     json: options.Json = False,
 ) -> None:
     """Recommend items to a known user (--user) or to a new one: from her ratings (--rate or --ratings), or
-    from her attributes (--attributes).
+    from her attributes (--attributes); or to all users, into a table (--out).
     """
     from cofactor.federation.run import Run
 
+    if out is not None:
+        one = {"--user": user, "--rate": rate, "--attributes": attributes, "--new-items": new_items}
+        said = [name for name, value in one.items() if value]
+        if said:
+            raise ConfigError(f"--out writes lists of all users. Leave out {', '.join(said)}, or --out.")
+        check_file(out, force=force, endings=ENDINGS)
+        write_lists(_all_lists(Run.load(run), party, ratings, n, include_seen), out, as_json=json)
+        return
+    if force:
+        raise ConfigError("--force replaces a table, and none is written without --out. Leave it out.")
     if sum(choice is not None for choice in (user, rate or None, ratings, attributes)) != 1:
         raise ConfigError(
             "name one of --user ID, --rate ITEM=RATING (as often as needed), --ratings FILE or --attributes "
-            "NAME=VALUE,..."
+            "NAME=VALUE,...; or --out FILE for lists of all users"
         )
     loaded = Run.load(run)
     if user is not None:
@@ -75,13 +96,20 @@ def recommend(
         model, new = newcomers.with_new_items(model, new_items)
     models = _models_by_user(model, user, rate, ratings, attributes)
     lists = {name: own.recommend(name, n, include_seen=include_seen) for name, own in models.items()}
-    of_new: Lists = {}
+    of_new: Best = {}
     if new is not None:
         of_new = {
             name: newcomers.best_new(own, name, new, n, include_seen=include_seen)
             for name, own in models.items()
         }
     _tell(lists, of_new, as_json=json, chosen=model.choice is not None)
+
+
+def _all_lists(run: "Run", party: str | None, ratings: Path | None, n: int, include_seen: bool) -> Lists:
+    if ratings is None:
+        return lists_of_all(run, party, n=n, include_seen=include_seen)
+    model = _model_for_strangers(run, party, rated=True)
+    return lists_of_new(model, _from_file(model, ratings), n=n, include_seen=include_seen)
 
 
 def _models_by_user(
@@ -151,7 +179,7 @@ def _from_file(model: "Factors", path: Path | None) -> dict["Id", dict["Id", flo
     return by_user
 
 
-def _tell(lists: Lists, of_new: Lists, *, as_json: bool, chosen: bool) -> None:
+def _tell(lists: Best, of_new: Best, *, as_json: bool, chosen: bool) -> None:
     if as_json:
         print_json({"recommendations": [_facts(user, lists, of_new) for user in lists]})
         return
@@ -165,7 +193,7 @@ def _tell(lists: Lists, of_new: Lists, *, as_json: bool, chosen: bool) -> None:
         print_line(HOW_CHOSEN + ("." if shown[0].rating is None else AND_RATED))
 
 
-def _facts(user: "Id", lists: Lists, of_new: Lists) -> dict[str, object]:
+def _facts(user: "Id", lists: Best, of_new: Best) -> dict[str, object]:
     told: dict[str, object] = {"user": user, "items": [vars(best) for best in lists[user]]}
     return told | ({"new_items": [vars(best) for best in of_new[user]]} if user in of_new else {})
 

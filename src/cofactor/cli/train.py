@@ -1,13 +1,15 @@
 """`cofactor train`: files of ratings in, a run folder out."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cofactor.cli import choose, options
 from cofactor.cli.capturing import audit_of, captured_roles, check_capture, print_captured
+from cofactor.cli.mlflow_log import Tracking, checked_tracking, print_logged
 from cofactor.cli.outcome import (
     as_object,
     groups_as_object,
@@ -42,10 +44,7 @@ def train(
     files: options.PartyFiles,
     split: options.Split = None,
     parties: options.Parties = None,
-    drop: Annotated[
-        float | None,
-        typer.Option(help="Simulate: part of the devices whose answers are lost in each round."),
-    ] = None,
+    drop: options.Drop = None,
     ratings_each: Annotated[
         int | None,
         typer.Option(
@@ -57,48 +56,24 @@ def train(
     among: options.Among = None,
     id_rule: options.IdRule = None,
     epsilon: Annotated[float | None, typer.Option(help="The most that may be learned: the budget.")] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Probability that epsilon may fail; if left out 1e-6, 0.1 / units if less (ratings: 1e-9)."
-        ),
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="Who is protected: user or rating; the recipe's usual, if left out.")
-    ] = None,
-    adjacency: Annotated[
-        str | None,
-        typer.Option(
-            help="Compared with what: empty, replace or value (who rated what is public); the recipe's "
-            "usual, if left out."
-        ),
-    ] = None,
+    delta: options.Delta = None,
+    unit: options.Unit = None,
+    adjacency: options.Adjacency = None,
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Train parties without noise: nothing is promised.")
     ] = False,
-    recipe: Annotated[
-        str | None,
-        typer.Option(help=f"How to train: {', '.join(choose.RECIPES)}; the recommended one, if left out."),
-    ] = None,
-    published: Annotated[
-        bool, typer.Option("--published", help="The recipe as its paper sets it, not what works best.")
-    ] = False,
+    recipe: options.Recipe = None,
+    published: options.Published = False,
     sum_: options.Sum = None,
     dropout: options.Dropout = None,
     colluding: options.Colluding = None,
     decrypters: options.Decrypters = None,
     scheme: options.Scheme = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Pooled: sgd, als, bayes or implicit; chosen from the data if left out."),
-    ] = None,
-    factors: Annotated[int | None, typer.Option(help="Length of each vector.")] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(help="How often the parties exchange messages; secure-als and shared-biases choose it."),
-    ] = None,
-    local_steps: Annotated[int | None, typer.Option(help="Steps of a party between two rounds.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Pooled: passes over the ratings.")] = None,
+    model: options.Model = None,
+    factors: options.Factors = None,
+    rounds: options.Rounds = None,
+    local_steps: options.LocalSteps = None,
+    epochs: options.Epochs = None,
     public_items: options.PublicItems = None,
     user_attributes: options.UserAttributes = None,
     user_weights: options.UserWeights = None,
@@ -109,10 +84,7 @@ def train(
     choose_cap: options.ChooseCap = None,
     survey_mean: options.SurveyMean = None,
     capture: options.Capture = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(help="TOML file with tables recipe, budget, federation, weights, survey, attributes."),
-    ] = None,
+    config: options.Config = None,
     from_run: Annotated[
         Path | None,
         typer.Option("--from", metavar="RUN", help="Train as that run did, on newer data; ledgers go on."),
@@ -121,6 +93,7 @@ def train(
         float | None, typer.Option(help="Share of each user's ratings kept back to measure the error.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<time> if left out.")] = None,
+    mlflow: options.MLflow = None,
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Go on with a training that was stopped; same options, same files."),
@@ -210,11 +183,12 @@ def train(
     )
     federated = choose.is_federated(files, wish)
     check_capture(task.capture, files, federated=federated, resume=resume)
+    tracking = checked_tracking(mlflow)
     done = task.train_parties(resume=resume) if federated else task.train_pooled(resume)
-    _tell(done, task, as_json=json)
+    _tell(done, task, tracking, as_json=json)
 
 
-def _tell(done: Trained, task: Task, *, as_json: bool) -> None:
+def _tell(done: Trained, task: Task, tracking: Tracking | None, *, as_json: bool) -> None:
     run, folder = done.run, task.folder
     facts = run.facts()
     if as_json:
@@ -223,6 +197,8 @@ def _tell(done: Trained, task: Task, *, as_json: bool) -> None:
             "surveys": [each.as_object() for each in done.asked],
             "captured": facts["captured"],
         }
+        if tracking is not None:
+            beside["mlflow"] = vars(tracking.log(folder))
         print_json(as_object(facts, folder) | beside)
         return
     together = facts["together"]
@@ -230,6 +206,7 @@ def _tell(done: Trained, task: Task, *, as_json: bool) -> None:
     print_line(f"{size_of(facts)}; {made} in {run.seconds:.1f} s")
     if together and together["rounds"]:
         print_line(f"{together['rounds']:,} rounds, {traffic_of(together)}")
+        _tell_ended(together)
         _tell_lost(run, task.wish.federation.drop)
     for each in done.asked:
         print_line(each.told)
@@ -240,17 +217,25 @@ def _tell(done: Trained, task: Task, *, as_json: bool) -> None:
         print_line(f"What all runs spend is in the ledger beside each file, such as {task.files[0]}.ledger.")
     print_line(f"Saved in {folder}.")
     print_captured(facts, folder)
+    if tracking is not None:
+        print_logged(tracking.log(folder))
     print_next(*_next_command(run, folder))
+
+
+def _tell_ended(together: Mapping[str, Any]) -> None:
+    """Say that somebody ended it before its last round."""
+    if together["rounds"] < together["planned_rounds"]:
+        planned = together["planned_rounds"]
+        print_line(f"It was ended before round {planned:,}, the last one that was planned.", YELLOW)
 
 
 def _tell_lost(run: "Run", drop: float | None) -> None:
     """Say what was made to go wrong, and which rounds that cost."""
     if drop:
         print_line(f"In each round each device was made to drop out with probability {drop:g}.")
-    lost = sum(event.stage == "round" and event.numbers.get("answered") == 0 for event in run.events)
+    lost = sum(event.numbers.get("answered") == 0 for event in run.rounds)
     if lost:
-        count = sum(event.stage == "round" for event in run.events)
-        print_line(f"{lost:,} of {count:,} rounds brought nothing: too few were left.", YELLOW)
+        print_line(f"{lost:,} of {len(run.rounds):,} rounds brought nothing: too few were left.", YELLOW)
 
 
 def _next_command(run: "Run", folder: Path) -> tuple[object, ...]:

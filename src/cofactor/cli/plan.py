@@ -1,25 +1,22 @@
 """`cofactor plan`: what a schedule of noisy releases costs, before any data are read."""
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
 from cofactor.cli import choose, options
-from cofactor.cli.promises import planned, planned_lines
-from cofactor.cli.settings import RecipeWish, WeightsWish, options_of
-from cofactor.cli.sums import SumNeeds, with_sum
-from cofactor.cli.text import RED, print_json, print_line
+from cofactor.cli.plan_recipe import budget_of, needs_of, recipe_of, tell
+from cofactor.cli.settings import BudgetWish, RecipeWish, WeightsWish, options_of
 from cofactor.cli.weights import personal_plan
 from cofactor.config import one_of
 from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
     from cofactor.data.public_items import PublicItems
-    from cofactor.privacy.budget import Budget
     from cofactor.privacy.mechanisms import AnyMechanism
-    from cofactor.privacy.personal import PersonalBudget
-    from cofactor.privacy.plan import Plan
 
 MECHANISMS = ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "skellam", "poisson-binomial")
 BY_HAND = (
@@ -35,14 +32,26 @@ BY_HAND = (
     "theta",
 )
 """Options that make a schedule by hand: a recipe makes its own."""
+_NO_PAGE = ("public_items", "user_weights", "item_weights", "personal", "threshold")
+"""Options that a page does not know."""
+_OF_A_PAGE = ("minutes", "force")
 
 
 def plan(
     context: typer.Context,
     delta: Annotated[
-        float, typer.Option(help="Probability that the promise fails: far below 1 / users; 0 with laplace.")
-    ],
-    rounds: Annotated[int | None, typer.Option(help="How many rounds; a recipe chooses them itself.")] = None,
+        float | None,
+        typer.Option(
+            help="Probability that the promise fails: far below 1 / users; 0 with laplace. "
+            "Needed, but for a page."
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="How many rounds; a recipe chooses them itself, or, for a page, may let you choose them."
+        ),
+    ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(help=f"Plan a recipe at its defaults: {', '.join(choose.PLANNED)}."),
@@ -109,9 +118,30 @@ def plan(
     ] = None,
     personal: options.Personal = None,
     threshold: options.Threshold = None,
+    open_: Annotated[
+        bool,
+        typer.Option(
+            "--open",
+            help="Make a page to choose on, with the accuracy on made-up ratings, and show it in a browser; "
+            "what is left out is chosen.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="The page's folder; plans/<time> if left out. Makes a page, too.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="With a page: how long to try things out; 1 if left out.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With a page: replace a plan that is already there.")
+    ] = False,
+    quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Say what noise a schedule needs, or what epsilon its noise costs, round by round. Reads no data."""
+    """Say what noise a schedule needs, or what epsilon its noise costs, round by round. Reads no data.
+
+    With --open or --out it makes a page instead, on which all of that can be chosen.
+    """
     from cofactor.privacy.budget import ADJACENCIES, UNITS, Adjacency, Budget, Unit
     from cofactor.privacy.events import Bound
     from cofactor.privacy.plan import needed
@@ -130,16 +160,41 @@ def plan(
         scheme=scheme,
         numbers={} if local_steps is None else {"local_steps": local_steps},
     )
+    if open_ or out is not None:
+        from cofactor.cli.plan_page import PageWish, make_page
+
+        _check_for_a_page(context)
+        make_page(
+            PageWish(
+                recipe=wish,
+                users=users,
+                items=items,
+                ratings=ratings,
+                parties=parties,
+                rounds=rounds,
+                budget=BudgetWish(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency),
+                minutes=1.0 if minutes is None else minutes,
+                out=out,
+                force=force,
+            ),
+            opened=open_,
+            quiet=quiet,
+            as_json=json,
+        )
+        return
+    if delta is None:
+        _refuse_missing(context, "delta")
+    _check_said(context, _OF_A_PAGE, "only a page has {}. Add --open or --out, or leave it out.")
     if recipe is not None:
         _check_nothing_by_hand(context)
         sizes: dict[str, Any] = {"users": users, "items": items, "ratings": ratings, "parties": parties}
         sizes["public_items"] = _public(public_items)
-        chosen_recipe = _recipe(wish)
-        budget = _budget(chosen_recipe, epsilon, delta, unit, adjacency)
+        chosen_recipe = recipe_of(wish)
+        budget = budget_of(chosen_recipe, epsilon, delta, unit, adjacency)
         shared = personal_plan(chosen_recipe, budget, policy)
-        _tell(
+        tell(
             plan_recipe(chosen_recipe, shared or budget, **sizes),
-            _needs(chosen_recipe, users, parties),
+            needs_of(chosen_recipe, users, parties),
             shared,
             as_json=json,
         )
@@ -191,63 +246,43 @@ def plan(
         budget = needed(schedule, delta=delta, **about)
     else:
         budget = Budget(epsilon=epsilon, delta=delta, **about)
-    _tell(make(schedule, budget, keep_noise=noise is not None), None, None, as_json=json)
-
-
-def _tell(made: "Plan", needs: "SumNeeds | None", shared: "PersonalBudget | None", *, as_json: bool) -> None:
-    """Print the plan; exit with 1 if it does not keep the budget."""
-    if as_json:
-        more = {"sum": None if needs is None else asdict(needs)}
-        print_json(made.as_json() | more | {"groups": None if shared is None else planned(shared)})
-    else:
-        told = [str(made), *(planned_lines(shared) if shared else ()), *(needs.lines() if needs else ())]
-        print_line("\n".join(told), "" if made.holds else RED)
-    if not made.holds:
-        raise typer.Exit(1)
+    tell(make(schedule, budget, keep_noise=noise is not None), None, None, as_json=json)
 
 
 def _check_nothing_by_hand(context: typer.Context) -> None:
-    options = [each for each in context.command.params if each.name in BY_HAND]
+    _check_said(context, BY_HAND, "a recipe makes its schedule itself. Leave out {}, or --recipe.")
+
+
+def _check_for_a_page(context: typer.Context) -> None:
+    """Refuse what a page does not show."""
+    by_hand = [name for name in BY_HAND if name != "rounds"]
+    _check_said(
+        context,
+        by_hand,
+        "a page plans a recipe, which makes its schedule itself. Leave out {}, or --open and --out.",
+    )
+    _check_said(
+        context,
+        _NO_PAGE,
+        "a page knows neither weights nor public items: its ratings are made up. Leave out {}, or --open "
+        "and --out.",
+    )
+
+
+def _check_said(context: typer.Context, names: Sequence[str], why: str) -> None:
+    """Refuse options that were said, all at once."""
+    options = [each for each in context.command.params if each.name in names]
     said = [each.opts[0] for each in options if context.params[each.name] != each.default]
     if said:
-        raise ConfigError(f"a recipe makes its schedule itself. Leave out {', '.join(said)}, or --recipe.")
+        raise ConfigError(why.format(", ".join(said)))
 
 
-def _recipe(wish: RecipeWish) -> Any:
-    """Return the recipe that was asked for, at its defaults but for what was said."""
-    assert wish.recipe is not None
-    one_of(choose.PLANNED, recipe=wish.recipe)
-    recipe = choose.with_numbers(choose.classes()[wish.recipe](), wish.numbers)
-    return with_sum(recipe, wish, choose.able_to_sum())
-
-
-def _budget(
-    recipe: Any, epsilon: float | None, delta: float, unit: str | None, adjacency: str | None
-) -> "Budget":
-    from cofactor.privacy.budget import Adjacency, Budget, Unit
-
-    if epsilon is None:
-        raise ConfigError("a plan for a recipe needs --epsilon.")
-    wanted = cast(Unit, unit or recipe.units[0])
-    compared = cast(Adjacency, adjacency or choose.usual_adjacency(recipe, wanted))
-    return Budget(epsilon=epsilon, delta=delta, unit=wanted, adjacency=compared)
-
-
-def _needs(recipe: Any, users: int | None, parties: int) -> SumNeeds | None:
-    """Say what its sums need: those of devices that are played by one here are real ones elsewhere."""
-    from cofactor.recipes.plan import split_for
-
-    on_device = split_for(recipe, parties) == "on-device"
-    count = users if on_device else parties
-    if count is None or not hasattr(recipe, "aggregate"):
-        return None
-    return SumNeeds.of(
-        recipe.aggregate,
-        count,
-        who="devices" if on_device else "parties",
-        shared=(getattr(recipe, "local_steps", None) or 1) == 1,
-        coins=hasattr(recipe, "trials"),
-    )
+def _refuse_missing(context: typer.Context, name: str) -> NoReturn:
+    """Refuse to go on without an option that only a page can do without."""
+    option = copy(next(each for each in context.command.params if each.name == name))
+    option.required = True
+    option.process_value(context, None)
+    raise AssertionError
 
 
 def _public(wanted: str | None) -> "PublicItems | None":

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cofactor.cli import options
+from cofactor.cli.places import check_file, written_whole
+from cofactor.cli.sweep_folder import runs_of
 from cofactor.cli.text import GREEN, RED, YELLOW, print_json, print_line
 from cofactor.errors import ConfigError
 
@@ -29,6 +31,12 @@ def report(
     verified: Annotated[
         bool, typer.Option("--verify/--no-verify", help="Check that the folder bears out what it says.")
     ] = True,
+    live: Annotated[
+        bool, typer.Option("--live", help="Watch a training while it goes on, at an address of this machine.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="With --live: where to listen; a free place if left out.", min=0, max=65535)
+    ] = 0,
     open_: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
     force: options.Force = False,
     json: options.Json = False,
@@ -38,7 +46,16 @@ def report(
     from cofactor.report.folder import Folder
     from cofactor.report.page import page
 
+    runs = runs_of(runs)
     _check_options(runs, card, policy)
+    if live:
+        from cofactor.cli.report_live import watch
+
+        _check_alone(runs, out, card)
+        watch(runs[0], port=port, policy=policy, opened=open_, as_json=json)
+        return
+    if len(runs) == 1 and _unfinished(runs[0], out, force=force, as_json=json, opened=open_):
+        return
     folders = [Folder.read(path) for path in runs]
     target = out or _usual_place(runs)
     _check_free(target, force=force)
@@ -51,7 +68,7 @@ def report(
         beside = beside_of(folders[0], verified=verified, policy=policy)
         _write(target, page(folders[0], beside))
         if card is not None:
-            _check_free(card, force=force)
+            _check_free(card, force=force, option="--card")
             _write(card, _card(folders[0], beside, card))
         _tell(folders[0], beside, target, card, as_json=json)
     if open_:
@@ -75,24 +92,52 @@ def _check_options(runs: Sequence[Path], card: Path | None, policy: Path | None)
         raise ConfigError(f"--card: {card} must end in .md or .json.")
 
 
+def _unfinished(run: Path, out: Path | None, *, force: bool, as_json: bool, opened: bool) -> bool:
+    """Write a page of a training that is not finished, if it is one; say whether it is."""
+    from cofactor.report.live_part import live_state, underway_page
+    from cofactor.report.underway import Watch
+
+    watch = Watch(run)
+    found = None if watch.finished else watch.look()
+    if found is None or not found.parties:
+        return False
+    target = out or _usual_place([run])
+    _check_free(target, force=force)
+    _write(target, underway_page(found))
+    if as_json:
+        told = {"report": str(target), "state": live_state(found)[0]}
+        print_json(told | {"rounds": found.done, "planned_rounds": found.planned})
+    else:
+        print_line(
+            f"{run} is not finished: {live_state(found)[0]}, round {found.done:,} of {found.planned:,}."
+        )
+        print_line(f"Written to {target}. To watch it: cofactor report {run} --live")
+    if opened:
+        show(target)
+    return True
+
+
+def _check_alone(runs: Sequence[Path], out: Path | None, card: Path | None) -> None:
+    """Refuse what a page that is served cannot do."""
+    if len(runs) > 1:
+        raise ConfigError("--live watches one training. Name a single RUN.")
+    if out is not None or card is not None:
+        raise ConfigError("--live serves a page and writes none. Leave out --out and --card.")
+    if not runs[0].resolve().parent.is_dir():
+        raise ConfigError(
+            f"there is no folder {runs[0].parent} in which {runs[0].name} could be. Name a run."
+        )
+
+
 def _usual_place(runs: Sequence[Path]) -> Path:
     """Return where a page goes: beside the run folder, since files in it are sealed."""
     first = runs[0].resolve()
     return first.with_name(f"{first.name}.html") if len(runs) == 1 else first.with_name("compared.html")
 
 
-def _check_free(target: Path, *, force: bool) -> None:
+def _check_free(target: Path, *, force: bool, option: str = "--out") -> None:
     """Refuse to write over anything but an earlier report, or into a sealed folder."""
-    if not target.parent.is_dir():
-        raise ConfigError(f"there is no folder {target.parent} to write {target.name} to. Make it first.")
-    if (target.parent / "run.json").exists():
-        raise ConfigError(
-            f"{target} would lie in a run folder, whose files are sealed. Name a place beside it with --out."
-        )
-    if target.is_dir():
-        raise ConfigError(f"{target} is a folder. Name a file.")
-    if target.exists() and not force and not _ours(target):
-        raise ConfigError(f"{target} is there already, and is no report. Name another file, or add --force.")
+    check_file(target, force=force or (target.is_file() and _ours(target)), option=option)
 
 
 def _ours(path: Path) -> bool:
@@ -103,16 +148,8 @@ def _ours(path: Path) -> bool:
 
 def _write(target: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    from cofactor.errors import RunError
-
-    draft = target.with_name(f".{target.name}.part")
-    try:
+    with written_whole(target) as draft:
         draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
-    except OSError as error:
-        raise RunError(f"{target}: cannot be written ({error.strerror}). Name another with --out.") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _card(folder: "Folder", beside: "Beside", target: Path) -> str:

@@ -45,7 +45,7 @@ def _spread(folder: Path) -> Spread | None:
     told = Told(survey=Survey.load(folder), folder=folder)
     found = as_object(told)
     pairs = {"mean": found["mean"], "deviation": found["deviation"]}
-    pairs |= {f"quantile {name}": each for name, each in found["quantiles"].items()}
+    pairs |= {f"{100 * float(name):g}% lie below": each for name, each in found["quantiles"].items()}
     figures = {name: _pair(each) for name, each in pairs.items() if each is not None}
     gives = found["gives"] != "mean"
     bands = (found["intervals"] if gives else None) or {"low": (), "high": ()}

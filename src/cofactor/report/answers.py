@@ -74,7 +74,7 @@ def is_it_private(folder: Folder, beside: Beside) -> Answer:
         question=question,
         tone=tone,
         verdict=verdict,
-        sentences=(*breaches, promise, guessed, *_judged_by(folder, beside.policy)),
+        sentences=(*breaches, promise, guessed, *_judged_by(folder, beside.policy, kept=not breaches)),
     )
 
 
@@ -91,6 +91,8 @@ def breached(folder: Folder, policy: Policy | None) -> Iterator[str]:
     for name, value in (("units", given["unit"]), ("adjacencies", given["adjacency"])):
         if value not in terms.get(name, (value,)):
             yield f'It is "{value}", and {name} allows {_quoted(terms[name])}.'
+    if folder.kind not in terms.get("kinds", (folder.kind,)):
+        yield f"It is a {folder.kind}, and kinds allows {_quoted(terms['kinds'])}."
     kind, recipes = folder.facts["recipe"].get("kind"), terms.get("recipes")
     if recipes is not None and kind not in recipes:
         yield f"The recipe is {kind}, and recipes allows {_quoted(recipes)}."
@@ -106,11 +108,15 @@ def _quoted(words: Any) -> str:
     return ", ".join(f'"{word}"' for word in words) or "none"
 
 
-def _judged_by(folder: Folder, policy: Policy | None) -> Iterator[str]:
+def _judged_by(folder: Folder, policy: Policy | None, *, kept: bool) -> Iterator[str]:
     """Say what it was compared with."""
     allowed = folder.guarantee.get("budget_epsilon")
     if policy is not None:
-        yield f"It keeps all limits of {policy.source}."
+        yield (
+            f"It keeps the limits of {policy.source} that a run folder can be judged by."
+            if kept
+            else f"Judged by {policy.source}."
+        )
     elif allowed is not None:
         yield f"It was allowed epsilon {allowed:g}, its own budget; no other policy was stated."
 

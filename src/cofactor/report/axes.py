@@ -22,6 +22,8 @@ class Axis:
     logarithmic: bool = False
     ticks: int = 6
     """About how many numbers are written beside it."""
+    whole: bool = False
+    """Whether there is nothing between whole numbers, so that none is written there."""
 
     @classmethod
     def around(
@@ -34,6 +36,7 @@ class Axis:
         from_zero: bool = False,
         tight: bool = False,
         ticks: int = 6,
+        whole: bool = False,
     ) -> "Axis":
         """Return an axis with room for all values; those that no axis can show are passed over.
 
@@ -48,10 +51,10 @@ class Axis:
         if low == high:
             low, high = (low - 0.5 * abs(low), high + 0.5 * abs(high)) if low else (0.0, 1.0)
         if tight:
-            return cls(low=low, high=high, start=start, end=end, ticks=ticks)
-        step = nice_step((high - low) / ticks)
+            return cls(low=low, high=high, start=start, end=end, ticks=ticks, whole=whole)
+        step = _step(high - low, ticks, whole)
         low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-        return cls(low=low, high=high, start=start, end=end, ticks=ticks)
+        return cls(low=low, high=high, start=start, end=end, ticks=ticks, whole=whole)
 
     def place(self, value: float) -> float:
         """Return where a value is drawn; what lies beyond an end is drawn there."""
@@ -63,9 +66,11 @@ class Axis:
 
     def marks(self) -> list[tuple[float, str]]:
         """Return the numbers to write beside it, each with its words."""
-        if self.logarithmic:
-            return [(value, f"{value:g}") for value in self._logarithmic_marks()]
-        step = nice_step((self.high - self.low) / self.ticks)
+        plain = self._logarithmic_marks() if self.logarithmic else []
+        if len(plain) > 1:
+            return [(value, f"{value:g}") for value in plain]
+        # A short stretch of a logarithmic axis has none of these, and is nearly even.
+        step = _step(self.high - self.low, self.ticks, self.whole)
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor(self.high / step + 1e-9) - first + 1
         digits = decimals(step)
@@ -73,6 +78,12 @@ class Axis:
 
     def _logarithmic_marks(self) -> list[float]:
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        wide = math.log10(self.high / self.low) > _DECADES
-        found = [10.0**power * factor for power in powers for factor in ((1,) if wide else (1, 2, 5))]
+        length = math.log10(self.high / self.low)
+        factors = (1,) if length > _DECADES else (1, 2, 5) if length > 1 else (1, 1.5, 2, 3, 4, 5, 7)
+        found = [10.0**power * factor for power in powers for factor in factors]
         return [each for each in found if self.low * (1 - 1e-9) <= each <= self.high * (1 + 1e-9)]
+
+
+def _step(length: float, ticks: int, whole: bool) -> float:
+    step = nice_step(length / ticks)
+    return max(step, 1.0) if whole else step

@@ -50,7 +50,7 @@ def card_json(folder: Folder, beside: Beside) -> str:
 def card_markdown(folder: Folder, beside: Beside) -> str:
     """Return the card for people."""
     made, given = card(folder, beside), folder.guarantee
-    lines = [f"# Privacy card: {_plain(folder.name)}", "", f"{made['recipe']}, {made['created']}"]
+    lines = [f"# Privacy card: {_plain(folder.name)}", "", _plain(f"{made['recipe']}, {made['created']}")]
     for answer in answers(folder, beside):
         lines += ["", *_answered(answer)]
     for title, name in (

@@ -4,7 +4,7 @@ Colours are classes that the style sheet knows, so that a picture is right on li
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cofactor.report.axes import Axis
@@ -12,6 +12,8 @@ from cofactor.report.markup import NOTHING, Content, Markup, element, folded, ta
 
 WIDTH, HEIGHT = 640, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 34, 44
+_BARE_TOP = 12
+"""Where rows begin if nothing is written above them."""
 _MOST_POINTS = 400
 """Of a line: more are no wider than a dot."""
 _ROW = 30
@@ -65,6 +67,7 @@ def line_chart(
     beside: Content = None,
     logarithmic_x: bool = False,
     from_zero: bool = False,
+    lower_is_better: bool | None = None,
 ) -> Markup:
     """Draw lines over one axis, and levels to compare them with; `beside` stands next to the title."""
     kept = [_thinned(line) for line in lines]
@@ -74,12 +77,15 @@ def line_chart(
         end=WIDTH - _RIGHT,
         logarithmic=logarithmic_x,
         tight=True,
+        whole=_whole(at for line in kept for at, _ in line.points),
     )
     heights = [value for line in kept for _, value in line.points]
     heights += [end for line in kept for ends in line.band for end in ends] + [each.value for each in levels]
-    up = Axis.around(heights, start=HEIGHT - _BOTTOM, end=_TOP, from_zero=from_zero, ticks=5)
+    up = Axis.around(
+        heights, start=HEIGHT - _BOTTOM, end=_TOP, from_zero=from_zero, ticks=5, whole=_whole(heights)
+    )
     parts = [
-        *_frame(across, up, x, y),
+        *_frame(across, up, x, _said(y, lower_is_better)),
         *(_level(level, up) for level in levels),
         *(each for at, line in enumerate(kept) for each in _drawn(line, at, across, up)),
     ]
@@ -102,26 +108,33 @@ def dot_chart(
     levels: Sequence[Level] = (),
     beside: Content = None,
     from_zero: bool = False,
+    stems: bool = False,
     lower_is_better: bool | None = None,
 ) -> Markup:
-    """Draw numbers on one axis, each in its own row, with what is known of how sure they are."""
+    """Draw numbers on one axis, each in its own row, with what is known of how sure they are.
+
+    With `stems` a line leads to each from where the axis begins: sizes are told by their length.
+    """
     left = min(_LEFT + max((len(dot.name) for dot in dots), default=0) * _LETTER - 40, 240)
     values = [each for dot in dots for each in (dot.value, dot.low, dot.high) if each is not None]
     values += [level.value for level in levels]
     across = Axis.around(values, start=left, end=WIDTH - 110, from_zero=from_zero)
-    bottom = _TOP + _ROW * len(dots)
+    top = _TOP if levels else _BARE_TOP
+    bottom = top + _ROW * len(dots)
     parts = [
-        *(_upright(value, words, across, bottom) for value, words in across.marks()),
+        *(_upright(value, words, across, top, bottom) for value, words in across.marks()),
         _words((left + WIDTH - 110) / 2, bottom + 34, _said(x, lower_is_better), "axis", anchor="middle"),
         *(_upright_level(level, across, bottom) for level in levels),
-        *(_row(dot, _TOP + _ROW * (at + 0.5), across, left) for at, dot in enumerate(dots)),
+        *(_row(dot, top + _ROW * (at + 0.5), across, left, stems) for at, dot in enumerate(dots)),
     ]
     said = "; ".join(f"{dot.name}: {_written(dot)}" for dot in dots[:12])
     rows = [(dot.name, f"{dot.value:.4g}", _range(dot.low, dot.high)) for dot in dots]
     return figure(
         title,
         _picture(title, f"{x}. {said}", bottom + _BOTTOM, parts),
-        folded("The numbers", table(("", x, "range"), rows, caption=title, numeric=(1, 2))),
+        folded(
+            "The numbers", table(("what", x, "range"), rows, caption=f"{title}: the numbers", numeric=(1, 2))
+        ),
         beside=beside,
     )
 
@@ -139,10 +152,13 @@ def meter(name: str, value: float, most: float, *, told: str, tone: str = "plain
     return element("div", picture, element("span", told), class_="metered")
 
 
-def figure(title: str, *content: Content, beside: Content = None, note: str | None = None) -> Markup:
-    """Return a picture with its title, and what else belongs to it."""
+def figure(
+    title: str, picture: Markup, *others: Content, beside: Content = None, note: str | None = None
+) -> Markup:
+    """Return a picture with its title, and what else belongs to it; a wide one scrolls by itself."""
     said = None if note is None else element("p", note, class_="aside")
-    return element("figure", element("figcaption", title, " ", beside), *content, said)
+    plot = element("div", picture, class_="plot")
+    return element("figure", element("figcaption", title, " ", beside), plot, *others, said)
 
 
 def _thinned(line: Line) -> Line:
@@ -167,6 +183,7 @@ def _picture(title: str, told: str, height: float, parts: Sequence[Markup]) -> M
         *parts,
         viewBox=f"0 0 {WIDTH} {height:.0f}",
         role="img",
+        tabindex=0,
         aria_label=f"{title}. {told}",
         class_="chart",
     )
@@ -240,11 +257,11 @@ def _level(level: Level, up: Axis) -> Markup:
     )
 
 
-def _upright(value: float, words: str, across: Axis, bottom: float) -> Markup:
+def _upright(value: float, words: str, across: Axis, top: float, bottom: float) -> Markup:
     place = across.place(value)
     return together(
         [
-            _stroke(place, _TOP - 6, place, bottom, "grid"),
+            _stroke(place, top - 6, place, bottom, "grid"),
             _words(place, bottom + 16, words, "tick", anchor="middle"),
         ]
     )
@@ -260,10 +277,12 @@ def _upright_level(level: Level, across: Axis, bottom: float) -> Markup:
     )
 
 
-def _row(dot: Dot, height: float, across: Axis, left: float) -> Markup:
+def _row(dot: Dot, height: float, across: Axis, left: float, stem: bool) -> Markup:
     """Draw one number with its range."""
     place, named = across.place(dot.value), _shortened(dot.name, left)
     parts = [_words(left - 10, height + 4, named, "name", anchor="end", title=dot.name)]
+    if stem:
+        parts.append(_stroke(across.start, height, place, height, f"range {dot.tone}"))
     if dot.low is not None and dot.high is not None:
         ends = across.place(dot.low), across.place(dot.high)
         parts.append(_stroke(ends[0], height, ends[1], height, f"range {dot.tone}"))
@@ -308,7 +327,7 @@ def _numbers(lines: Sequence[Line], x: str, title: str) -> Markup:
         (f"{at:,.6g}", *(f"{values[at]:.4g}" if at in values else "" for values in by_line)) for at in along
     ]
     columns = (x, *(line.name for line in lines))
-    numbers = table(columns, rows, caption=title, numeric=range(len(columns)))
+    numbers = table(columns, rows, caption=f"{title}: the numbers", numeric=range(len(columns)))
     return folded("The numbers", numbers)
 
 
@@ -321,6 +340,11 @@ def _told_lines(lines: Sequence[Line], levels: Sequence[Level], x: str, y: str) 
     ]
     said += [f"{level.name}: {level.value:.4g}" for level in levels]
     return f"{y} by {x}. {'; '.join(said)}."
+
+
+def _whole(values: Iterable[float]) -> bool:
+    """Say whether there are none but whole numbers, such as rounds."""
+    return all(float(value).is_integer() for value in values)
 
 
 def _said(x: str, lower_is_better: bool | None) -> str:

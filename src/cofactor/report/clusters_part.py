@@ -1,10 +1,12 @@
 """What a clustering tells: how large segments are, and how they differ from all users."""
 
-from cofactor.report.charts import Dot, dot_chart, figure
+from cofactor.report.charts import WIDTH, Dot, dot_chart, figure
 from cofactor.report.folder import Folder
 from cofactor.report.markup import Content, Markup, badge, element, listed, section, table, together
 
 _CELL, _ROW, _NAME = 62.0, 28, 170
+_SCALE = 1.15
+"""How much larger other pictures are drawn, which are as wide as text."""
 _FAINT = 0.1
 """The deepest colour stands for at least this part of a column's range."""
 
@@ -28,10 +30,10 @@ def clusters(folder: Folder) -> Markup:
         "segments",
         "The segments",
         listed(found.get("concerns", ())),
-        dot_chart("How large they are, about", dots, x="users", from_zero=True, beside=released),
+        dot_chart("How large they are, about", dots, x="users", from_zero=True, stems=True, beside=released),
         _picture(folder, sizes, names),
         table(
-            ("", "users", *names),
+            ("segment", "users", *names),
             rows,
             caption="Centres, in the columns' own units",
             numeric=range(1, len(names) + 2),
@@ -52,20 +54,25 @@ def _picture(folder: Folder, sizes: list[float], names: list[str]) -> Markup:
         mean = sum(value * size for value, size in zip(values, sizes, strict=True)) / whole
         cells.append([(value - mean) / ((high - low) or 1.0) for value in values])
     most = max([_FAINT, *(abs(each) for row in cells for each in row)])
-    width, height = _NAME + _CELL * len(sizes) + 10, 26 + _ROW * len(names)
+    wide = min(max((WIDTH - _NAME - 10) / max(len(sizes), 1), _CELL), 2 * _CELL)
+    width, height = _NAME + wide * len(sizes) + 10, 26 + _ROW * len(names)
     parts: list[Content] = [
-        _text(_NAME + _CELL * (at + 0.5), 16, str(at + 1), "tick", "middle") for at in range(len(sizes))
+        _text(
+            _NAME + wide * (at + 0.5), 16, f"segment {at + 1}" if wide > 70 else str(at + 1), "tick", "middle"
+        )
+        for at in range(len(sizes))
     ]
     for row, (name, values) in enumerate(zip(names, cells, strict=True)):
         top = 24 + row * _ROW
         parts.append(_text(_NAME - 10, top + 18, name if len(name) < 25 else f"{name[:23]}…", "name", "end"))
-        parts += [_cell(at, top, value, most, name) for at, value in enumerate(values)]
+        parts += [_cell(at, top, value, most, name, wide) for at, value in enumerate(values)]
     picture = element(
         "svg",
         *parts,
         viewBox=f"0 0 {width:.0f} {height}",
-        width=round(width),
+        width=round(_SCALE * width),
         role="img",
+        tabindex=0,
         aria_label="How segments differ from all users, column by column; the table below has the numbers.",
         class_="chart cells",
     )
@@ -75,16 +82,16 @@ def _picture(folder: Folder, sizes: list[float], names: list[str]) -> Markup:
     return figure("How they differ from all users", picture, beside=badge("RELEASED"), note=note)
 
 
-def _cell(at: int, top: float, value: float, most: float, name: str) -> Markup:
-    middle = _NAME + _CELL * (at + 0.5)
-    length = abs(value) / most * (_CELL / 2 - 4)
+def _cell(at: int, top: float, value: float, most: float, name: str, wide: float) -> Markup:
+    middle = _NAME + wide * (at + 0.5)
+    length = abs(value) / most * (wide / 2 - 4)
     told = element("title", f"{name}, segment {at + 1}: {value:+.1%} of the range")
     bar = element(
         "rect",
         told,
         x=middle - (length if value < 0 else 0.0),
         y=top + 6,
-        width=max(length, 0.5),
+        width=max(length, 1.0),
         height=_ROW - 12,
         class_="fill s1" if value < 0 else "fill s0",
     )

@@ -30,6 +30,7 @@ def comparison(folders: Sequence[Folder]) -> str:
         element(
             "header",
             element("h1", f"{len(folders):,} runs, compared"),
+            element("p", ", ".join(folder.name for folder in folders), class_="under"),
             notice if warnings else None,
         ),
         _overview(folders),
@@ -108,7 +109,7 @@ def _accuracy(folders: Sequence[Folder]) -> Markup:
     if not private:
         told = element("p", "No run has both a promise and a measured error.")
         return section("curve", "Error by epsilon", told)
-    metric, said, _ = names.metric(private[0].scores)
+    metric, said, lower = names.metric(private[0].scores)
     lines = [
         _line(kind, [each for each in private if each.facts["recipe"].get("kind") == kind], metric)
         for kind in dict.fromkeys(str(each.facts["recipe"].get("kind")) for each in private)
@@ -120,11 +121,12 @@ def _accuracy(folders: Sequence[Folder]) -> Markup:
         if (value := _mean([each.scores.get(name, {}) for each in measured], metric)) is not None
     ]
     drawn = line_chart(
-        "Error by epsilon" if metric == "rmse" else "Quality by epsilon",
+        "Recipes, beside models without noise",
         lines,
         x="epsilon",
         y=said,
         logarithmic_x=True,
+        lower_is_better=lower,
         beside=badge("SIMULATION", "doubt"),
     )
     return section(

@@ -10,6 +10,12 @@ from cofactor.report.folder import Facts, Folder
 from cofactor.report.markup import NOTHING, Content, Markup, copied, element, folded, section, table, together
 
 _MOST_PARTIES = 200
+_HOLDS = {
+    "training": {"users": "users", "items": "items", "ratings": "ratings"},
+    "survey": {"users": "people"},
+    "clustering": {"users": "users", "items": "columns"},
+}
+"""What a party has, by what was done: the name in run.json, and the column's."""
 
 
 def parties(folder: Folder) -> Markup:
@@ -18,19 +24,18 @@ def parties(folder: Folder) -> Markup:
         return NOTHING
     unknown = names.played(folder)
     rows = [_party(name, own, folder, unknown) for name, own in list(folder.parties.items())[:_MOST_PARTIES]]
-    heads = ("party", "users", "items", "ratings", "sent", "last heard", "epsilon if all others collude")
-    if folder.kind == "clustering":
-        heads = ("party", "users", "columns", *heads[3:])
+    holds = _HOLDS[folder.kind]
+    heads = ("party", *holds.values(), "sent", "last heard", "epsilon if all others collude")
     count = len(folder.parties)
     more = f"{count - _MOST_PARTIES:,} more parties are in run.json." if count > _MOST_PARTIES else None
-    related = names.split((folder.together or {}).get("split"))
+    related = f", {names.split((folder.together or {}).get('split'))}" if folder.kind != "survey" else ""
     devices = f" {folder.facts['data']['users']:,} devices, played by one." if unknown else ""
     return section(
         "parties",
         "Who took part",
-        table(heads, rows, caption="Parties, in public numbers", numeric=range(1, 7)),
+        table(heads, rows, caption="Parties, in public numbers", numeric=range(1, len(heads))),
         None if more is None else element("p", more, class_="aside"),
-        lead=f"{'1 party' if count == 1 else f'{count:,} parties'}, {related}.{devices}",
+        lead=f"{'1 party' if count == 1 else f'{count:,} parties'}{related}.{devices}",
     )
 
 
@@ -39,7 +44,7 @@ def _party(name: str, own: Facts, folder: Folder, unknown: bool) -> tuple[Conten
     epsilon = own.get("epsilon")
     return (
         name,
-        *(f"{own[each]:,}" for each in ("users", "items", "ratings")),
+        *(f"{own[each]:,}" for each in _HOLDS[folder.kind]),
         readable(own["bytes_sent"]),
         "-" if last is None else f"round {last:,}",
         "-" if unknown or epsilon is None else rounded_up(epsilon),
@@ -76,7 +81,7 @@ def settings(folder: Folder) -> Markup:
         copied(remaking(folder), label="Command line", identity="remake-command"),
         copied(settings_text(folder), label="Settings, as they were chosen", identity="remake-settings"),
         None if folder.kind != "training" or folder.together is None else _in_python(folder, recipe),
-        lead="Noise is never the same twice, so that the third decimals of errors will differ.",
+        lead="Noise is never the same twice: another run's errors differ a little.",
     )
 
 
@@ -176,5 +181,5 @@ def made_of(folder: Folder) -> Markup:
     return section(
         "versions",
         "What this was made of",
-        together([table(("", ""), rows, caption="Versions and hashes"), listed]),
+        together([table((), rows, caption="Versions and hashes"), listed]),
     )

@@ -12,7 +12,7 @@ from cofactor.report.exchange import Exchange, Heard, read_transcript
 
 KNOWN_FORMAT = 2
 """The newest layout of run.json that this reads; docs/run-folder.md describes it."""
-DAMAGES = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+DAMAGES = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """What reading a damaged folder can raise."""
 Facts = Mapping[str, Any]
 

@@ -54,7 +54,10 @@ def table(
     numeric: Sequence[int] = (),
     row_class: Callable[[Sequence[Content]], str | None] | None = None,
 ) -> Markup:
-    """Return a table that scrolls sideways by itself; columns at the `numeric` places stand to the right."""
+    """Return a table that scrolls sideways by itself; columns at the `numeric` places stand to the right.
+
+    Without `columns` there is no head: the first cell of each row says what the others are.
+    """
     heads = [element("th", name, scope="col", class_=_side(at, numeric)) for at, name in enumerate(columns)]
     body = [
         element(
@@ -67,7 +70,7 @@ def table(
     whole = element(
         "table",
         element("caption", caption),
-        element("thead", element("tr", *heads)),
+        element("thead", element("tr", *heads)) if heads else None,
         element("tbody", *body),
     )
     return element("div", whole, class_="scrolls", tabindex=0, role="region", aria_label=caption)

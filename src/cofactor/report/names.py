@@ -34,6 +34,13 @@ EXPLAINED = {
     "pooled": "all ratings in one place, which nobody should have to do",
 }
 """What these names mean, for a reader who sees them for the first time."""
+MEASURES = {
+    "ndcg_over_unseen": "NDCG",
+    "precision": "precision",
+    "recall": "recall",
+    "map": "mean average precision",
+}
+"""How good lists are, in numbers that a run keeps."""
 _SPLITS = {
     "horizontal": "different users (horizontal)",
     "vertical": "different items of the same users (vertical)",

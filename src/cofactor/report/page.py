@@ -1,6 +1,7 @@
 """The page of one run, one survey or one clustering, made of its folder."""
 
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 
 from cofactor.report import clusters_part, cost_part, privacy_part, survey_part, useful_part
 from cofactor.report.answers import Answer, alarms, answers
@@ -15,23 +16,28 @@ from cofactor.report.states import state
 _PLAIN = Beside()
 
 
-def page(folder: Folder, beside: Beside = _PLAIN) -> str:
-    """Return the whole page in one file."""
+def page(folder: Folder, beside: Beside = _PLAIN, *, script: str = "") -> str:
+    """Return the whole page in one file; `script` is what it runs besides what all pages do."""
     try:
-        return document(f"{folder.name} · cofactor", *content(folder, beside))
+        return document(f"{folder.name} · cofactor", *content(folder, beside), script=script)
     except DAMAGES as error:
         raise damaged(folder.path, error) from None
 
 
 def content(folder: Folder, beside: Beside) -> list[Content]:
-    """Return all parts of the page."""
-    parts = [part for part in _parts(folder, beside) if part]
-    return [_head(folder, beside), _contents(parts), *parts, _foot(folder)]
+    """Return all parts of the page, by who reads them."""
+    by_reader = {
+        "For the privacy officer": [part for part in _for_officer(folder, beside) if part],
+        "For the data scientist": [part for part in _for_scientist(folder, beside) if part],
+    }
+    parts: list[Content] = []
+    for who, own in by_reader.items():
+        parts += [element("p", who, class_="reader"), *own]
+    return [_head(folder, beside), _contents(by_reader), *parts, _foot(folder)]
 
 
-def _parts(folder: Folder, beside: Beside) -> list[Content]:
+def _for_officer(folder: Folder, beside: Beside) -> list[Markup]:
     return [
-        _reader("For the privacy officer"),
         privacy_part.promise(folder, beside),
         privacy_part.assumptions(folder),
         privacy_part.ledger(folder),
@@ -40,7 +46,11 @@ def _parts(folder: Folder, beside: Beside) -> list[Content]:
         privacy_part.approvals(folder),
         privacy_part.checks(folder, beside),
         _card(folder, beside),
-        _reader("For the data scientist"),
+    ]
+
+
+def _for_scientist(folder: Folder, beside: Beside) -> list[Markup]:
+    return [
         *_results(folder, beside),
         cost_part.parties(folder),
         cost_part.costs(folder),
@@ -49,7 +59,7 @@ def _parts(folder: Folder, beside: Beside) -> list[Content]:
     ]
 
 
-def _results(folder: Folder, beside: Beside) -> list[Content]:
+def _results(folder: Folder, beside: Beside) -> list[Markup]:
     if folder.kind == "survey":
         return [survey_part.survey(folder, beside.spread)]
     if folder.kind == "clustering":
@@ -60,7 +70,7 @@ def _results(folder: Folder, beside: Beside) -> list[Content]:
 def _head(folder: Folder, beside: Beside) -> Markup:
     facts = folder.facts
     word, tone = state(folder)
-    made = " · ".join(each for each in (_made(folder), str(facts.get("created", ""))[:10]) if each)
+    day = element("span", str(facts.get("created", ""))[:10], class_="day")
     reasons = alarms(folder, beside)
     alarm = None
     if reasons:
@@ -71,7 +81,7 @@ def _head(folder: Folder, beside: Beside) -> Markup:
     return element(
         "header",
         element("h1", folder.name, " ", badge(word, tone)),
-        element("p", made, class_="under"),
+        element("p", _made(folder), " · ", day, class_="under"),
         alarm,
         element("div", *(_answered(each) for each in answers(folder, beside)), class_="answers"),
         id="answers",
@@ -99,26 +109,22 @@ def _answered(answer: Answer) -> Markup:
     )
 
 
-def _reader(who: str) -> Markup:
-    return element("p", who, class_="reader")
-
-
-def _contents(parts: list[Content]) -> Markup:
+def _contents(by_reader: Mapping[str, Sequence[Markup]]) -> Markup:
     """Link to the parts by their titles."""
-    links = [
-        element("li", element("a", title, href=f"#{identity}"))
-        for identity, title in (_title(str(part)) for part in parts)
-        if identity
-    ]
-    return element("nav", element("ul", *links), aria_label="Parts of this page")
+    links: list[Markup] = []
+    for who, parts in by_reader.items():
+        own = [
+            element("li", element("a", title, href=f"#{identity}")) for identity, title in map(_title, parts)
+        ]
+        links += [element("span", who), element("ul", *own)]
+    return element("nav", *links, aria_label="Parts of this page")
 
 
-def _title(part: str) -> tuple[str, Markup]:
+def _title(part: Markup) -> tuple[str, Markup]:
     """Return the identity and the title of a part, as they are written."""
-    if not part.startswith("<section id="):
-        return "", Markup()
-    identity = part.split('"', 2)[1]
-    return identity, Markup(part.partition(f'id="{identity}-title">')[2].partition("</h2>")[0])
+    text = str(part)
+    identity = text.split('"', 2)[1]
+    return identity, Markup(text.partition(f'id="{identity}-title">')[2].partition("</h2>")[0])
 
 
 def _card(folder: Folder, beside: Beside) -> Markup:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from shlex import quote
 
 from cofactor.figures import rounded_up
 from cofactor.report import names
@@ -21,7 +22,7 @@ def promise(folder: Folder, beside: Beside) -> Markup:
     """Say in words what is promised, point by point."""
     given = folder.guarantee
     told: list[Content] = []
-    if given.get("why_not"):
+    if given.get("why_not") and list(given["why_not"]) != [given.get("statement")]:
         told += [element("h3", "Why it does not hold"), listed(given["why_not"])]
     for title, name in (
         ("Against whom", "against"),
@@ -33,8 +34,10 @@ def promise(folder: Folder, beside: Beside) -> Markup:
             told += [element("h3", title), listed(given[name])]
     if beside.promised:
         told += [element("h3", "What groups of users are promised"), listed(beside.promised)]
-    whole = folded("The whole statement, to sign", element("p", given.get("statement", "")))
-    return section("promise", "What is promised", element("p", _in_short(given)), *told, whole)
+    short, whole = _in_short(given), str(given.get("statement", ""))
+    if whole != short:
+        told.append(folded("The whole statement, to sign", element("p", whole)))
+    return section("promise", "What is promised", element("p", short), *told)
 
 
 def _in_short(given: Facts) -> str:
@@ -56,7 +59,9 @@ def assumptions(folder: Folder) -> Markup:
         return NOTHING
     whole = table(("it is assumed that", "how that is met"), rows, caption="Assumptions of the guarantee")
     trusted = sum("trust" in str(met) for _, met in rows)
-    lead = f"{len(rows)} in all; {trusted} rest on trust." if trusted else f"{len(rows)} in all."
+    points = "1 assumption" if len(rows) == 1 else f"{len(rows)} assumptions"
+    rests = "1 rests" if trusted == 1 else f"{trusted} rest"
+    lead = f"{points}; {rests} on trust." if trusted else f"{points}."
     return section("assumptions", "What it rests on", whole, lead=lead)
 
 
@@ -155,12 +160,7 @@ def bounds(folder: Folder) -> Markup:
     dots += _measured(folder)
     audits = _attempts(folder)
     if len(dots) < 2 and not audits:
-        told = element(
-            "p",
-            "Nobody has tried to break it yet. Try it: ",
-            element("code", f"cofactor audit {folder.name} FILE"),
-        )
-        return section("attacks", "Attempts to break it", told)
+        return section("attacks", "Attempts to break it", element("p", *_untried(folder)))
     allowed = folder.guarantee.get("budget_epsilon")
     drawn = NOTHING
     if dots:
@@ -170,7 +170,7 @@ def bounds(folder: Folder) -> Markup:
             x="epsilon",
             levels=() if allowed is None else (Level(name="budget", value=float(allowed)),),
             from_zero=True,
-            beside=badge("SIMULATION") if len(dots) > 1 else badge("RELEASED"),
+            beside=badge("SIMULATION", "doubt") if len(dots) > 1 else badge("RELEASED"),
         )
     return section(
         "attacks",
@@ -179,6 +179,15 @@ def bounds(folder: Folder) -> Markup:
         audits,
         lead="An attack proves how much is learned at least. What it does not find, another one may.",
     )
+
+
+def _untried(folder: Folder) -> tuple[Content, ...]:
+    """Say how it can be tried; where nothing is promised there is nothing to break."""
+    if folder.together is None:
+        return ("Nothing is promised, so there is nothing to break.",)
+    files = " FILE ..." if folder.kind == "training" else ""
+    command = f"cofactor audit {quote(folder.name)}{files}"
+    return "Nobody has tried to break it yet. To try: ", element("code", command)
 
 
 def _measured(folder: Folder) -> Iterator[Dot]:
@@ -202,7 +211,7 @@ def _attempts(folder: Folder) -> Markup:
             " and ".join(str(audit["seen_by"]).split("+")),
             badge(str(audit["verdict"]), _TONES.get(str(audit["verdict"]), "bad")),
             audit["headline"],
-            "-" if audit.get("confidence") is None else f"{audit['confidence']:.0%}",
+            "-" if audit.get("confidence") is None else f"{100 * audit['confidence']:.12g}%",
         )
         for name, audit in folder.audits.items()
     ]
@@ -241,7 +250,7 @@ def approvals(folder: Folder) -> Markup:
 def checks(folder: Folder, beside: Beside) -> Markup:
     """Show what `verify` found."""
     if beside.checks is None:
-        told = element("p", "Not asked. ", element("code", f"cofactor verify {folder.name}"))
+        told = element("p", "Not asked. ", element("code", f"cofactor verify {quote(folder.name)}"))
         return section("checks", "Does the folder bear it out?", told)
     rows = [
         (each.name, badge("yes", "good") if each.holds else badge("NO", "bad"), each.detail)
@@ -249,6 +258,7 @@ def checks(folder: Folder, beside: Beside) -> Markup:
     ]
     broken = len(beside.broken)
     count = len(beside.checks)
-    lead = f"All of {count:,} checks hold." if not broken else f"{broken:,} of {count:,} checks fail."
+    all_hold = "The one check holds." if count == 1 else f"All of {count:,} checks hold."
+    lead = all_hold if not broken else f"{broken:,} of {count:,} checks fail."
     whole = table(("looked at", "holds", "what was found"), rows, caption="cofactor verify")
     return section("checks", "Does the folder bear it out?", whole, lead=lead)

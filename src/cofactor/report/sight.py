@@ -34,7 +34,7 @@ def sight(folder: Folder) -> Markup:
         rows.append(
             (
                 _named(each, folder.releases),
-                f"{_who(each.sender)} → {_who(each.receiver)}",
+                f"{each.sender} → {_receiver(each.receiver)}",
                 *(_cell(seen_by(role, each)) for role in columns),
                 f"{each.messages:,}",
             )
@@ -48,7 +48,7 @@ def sight(folder: Folder) -> Markup:
                 "",
             )
         )
-    heads = ("message", "way", *(_who(role) for role in columns), "messages")
+    heads = ("message", "way", *columns, "messages")
     grid = table(
         heads, rows, caption="Who saw which message, and how it was protected", numeric=(len(heads) - 1,)
     )
@@ -128,8 +128,8 @@ def _together(exchanges: Sequence[Exchange]) -> list[Exchange]:
     return sorted(exchanges, key=lambda each: (each.rounds[0] > 0, each.rounds[0]))
 
 
-def _who(role: str) -> str:
-    return "nobody by itself" if role == SUM else f"the {role}"
+def _receiver(role: str) -> str:
+    return "nobody by itself" if role == SUM else role
 
 
 def _cell(word: str) -> Markup:

@@ -16,8 +16,8 @@ def survey(folder: Folder, spread: Spread | None) -> Markup:
     facts = folder.facts["survey"]
     asked = facts["question"]
     lead = (
-        f"{asked['name']}, between {asked['low']:g} and {asked['high']:g}, asked of {facts['answered']:,} "
-        "people, each of whom answered by chance."
+        f"Asked for: {asked['name']}, between {asked['low']:g} and {asked['high']:g}. {facts['answered']:,} "
+        "people answered, each with noise."
     )
     if spread is None:
         told = element("p", f"The mean is about {facts['mean']:.4g}. This method tells no more.")
@@ -28,7 +28,7 @@ def survey(folder: Folder, spread: Spread | None) -> Markup:
         "How the numbers are spread",
         listed(spread.warnings),
         _picture(str(asked["name"]), spread) if spread.shares else None,
-        table(("", "about", "95% interval"), rows, caption="In numbers", numeric=(1, 2)),
+        table(("number", "about", "95% interval"), rows, caption="In numbers", numeric=(1, 2)),
         _silent(facts.get("unanswered", {})),
         lead=lead,
     )
@@ -53,7 +53,7 @@ def _picture(name: str, spread: Spread) -> Markup:
         band=tuple(zip(*ends, strict=True)) if ends else (),
     )
     return line_chart(
-        f"How {name} is spread, with a 95% band",
+        f"Estimated spread of {name}, with a 95% band",
         [line],
         x=name,
         y="share of people for each unit",

@@ -52,8 +52,8 @@ def _levels(scores: Mapping[str, Facts], name: str) -> Iterator[Dot]:
     own = names.own_name(scores)
     for each, score in scores.items():
         low, high = names.interval(score, name)
-        tone = "good" if each == own else "s0"
-        yield Dot(name=names.model(each), value=float(score[name]), low=low, high=high, tone=tone)
+        value, tone = float(score[name]), "s1" if each == own else "s0"
+        yield Dot(name=names.model(each), value=value, low=low, high=high, tone=tone, told=f"{value:.4f}")
 
 
 def _explained(scores: Mapping[str, Facts]) -> Iterator[Markup]:
@@ -80,7 +80,8 @@ def _by_party(folder: Folder, name: str) -> Markup:
         for party in list(parties)[:_MOST_PARTIES]
     ]
     heads = ("party", *(names.model(each) for each in shown), "joining")
-    whole = table(heads, rows, caption=f"{name} by party", numeric=range(1, len(shown) + 1))
+    caption = f"{names.metric(scores)[1].capitalize()}, party by party"
+    whole = table(heads, rows, caption=caption, numeric=range(1, len(shown) + 1))
     more = f"{len(parties) - _MOST_PARTIES:,} more parties are in run.json."
     return together(
         [
@@ -100,9 +101,10 @@ def _gains(parties: Mapping[str, Facts]) -> Markup:
         if joining is not None:
             low, high = (float(end) for end in joining["interval"])
             tone = "good" if low > 0 else "doubt" if high < 0 else "plain"
-            dots.append(Dot(name=party, value=float(joining["gain"]), low=low, high=high, tone=tone))
-    if not dots:
-        return NOTHING
+            gain = float(joining["gain"])
+            dots.append(Dot(name=party, value=gain, low=low, high=high, tone=tone, told=f"{gain:+.4f}"))
+    if not any(dot.value or dot.low or dot.high for dot in dots):
+        return NOTHING  # nothing changed: the table says so
     return dot_chart(
         "By how much joining lowers each party's mean squared error",
         dots,
@@ -118,12 +120,12 @@ def _rankings(scores: Mapping[str, Facts]) -> Markup:
     rankings = scores[own].get("rankings") if own else None
     if not rankings:
         return NOTHING
-    measures = ("ndcg_over_unseen", "precision", "recall", "map")
     rows = [
-        (names.model(each), *(f"{score[measure]:.4f}" for measure in measures))
+        (names.model(each), *(f"{score[measure]:.4f}" for measure in names.MEASURES))
         for each, score in rankings.items()
     ]
-    whole = table(("", *measures), rows, caption="The ten items shown first", numeric=range(1, 5))
+    heads = ("lists by", *names.MEASURES.values())
+    whole = table(heads, rows, caption="The ten items shown first: higher is better", numeric=range(1, 5))
     return together([element("h3", "Lists ", SIMULATION), whole])
 
 
@@ -146,11 +148,13 @@ def _groups(folder: Folder, name: str, title: str, column: str) -> Markup:
         )
         for each in groups
     ]
-    heads = (column, "users", "mse", "mse of own mean", "gained by taking part")
+    heads = (column, "users", "MSE", "MSE of own mean", "gained by taking part")
+    caption = f"{title}, beside users' own means"
+    whole = table(heads, rows, caption=caption, numeric=range(1, 5))
     return together(
         [
             dot_chart(title, dots, x="mean squared error", beside=SIMULATION, lower_is_better=True),
-            folded("Beside users' own means", table(heads, rows, caption=title, numeric=range(1, 5))),
+            folded("Beside users' own means", whole),
         ]
     )
 
@@ -176,7 +180,7 @@ def curves(folder: Folder) -> Markup:
         return _fitting(folder)
     drawn: list[Content] = [
         _curve(rounds, "answered", "Parties that answered", "parties", from_zero=True),
-        _curve(rounds, "bytes", "Bytes of all messages, both ways", "MB", scale=1e-6, from_zero=True),
+        _bytes(rounds),
         *_measured(folder),
     ]
     return section(
@@ -200,6 +204,13 @@ def _curve(
     return line_chart(
         title, [Line(name=axis, points=points)], x="round", y=axis, from_zero=from_zero, beside=RELEASED
     )
+
+
+def _bytes(rounds: Sequence[Facts]) -> Markup:
+    """Draw bytes in a unit in which there are not only zeros."""
+    large = max(float(each["numbers"].get("bytes", 0.0)) for each in rounds) >= 1e6
+    unit, scale = ("MB", 1e-6) if large else ("kB", 1e-3)
+    return _curve(rounds, "bytes", "Size of all messages, both ways", unit, scale=scale, from_zero=True)
 
 
 def _measured(folder: Folder) -> Iterator[Markup]:

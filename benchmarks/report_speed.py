@@ -48,23 +48,9 @@ def trained(folder: Path, *, rounds: int, parties: int) -> None:
         for user, item, value in zip(made.users, made.items, made.values, strict=True)
     ]
     (folder / "ratings.csv").write_text("\n".join(["user,item,rating", *lines]) + "\n")
-    command(
-        folder,
-        *("train", "ratings.csv", "--parties", parties, "--split", "horizontal", "--test-fraction", 0.1),
-        *(
-            "--recipe",
-            "horizontal-mf",
-            "--rounds",
-            rounds,
-            "--factors",
-            8,
-            "--epsilon",
-            4,
-            "--out",
-            "run",
-            "-q",
-        ),
-    )
+    dealt = ("--parties", parties, "--split", "horizontal", "--test-fraction", 0.1)
+    steps = ("--recipe", "horizontal-mf", "--rounds", rounds, "--factors", 8)
+    command(folder, "train", "ratings.csv", *dealt, *steps, "--epsilon", 4, "--out", "run", "-q")
 
 
 def command(folder: Path, *words: object) -> float:

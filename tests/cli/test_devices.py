@@ -67,7 +67,7 @@ def test_rounds_that_were_lost_to_dropouts_are_told(cofactor: Command, tmp_path:
     done = cofactor("train", *words, "--dropout", 0.3, "--drop", 0.29, "--out", tmp_path / "run")
     assert done.code == 0, done.err
     assert "each device was made to drop out with probability 0.29." in done.out
-    events = Run.load(tmp_path / "run").events
+    events = Run.load(tmp_path / "run").rounds
     lost = sum(event.numbers["answered"] == 0 for event in events)
     assert 0 < lost < 6
     assert f"{lost} of 6 rounds brought nothing: too few were left." in done.out

@@ -37,7 +37,7 @@ def test_run_remembers_recipe_data_and_progress(ratings: Ratings) -> None:
     run = train(recipe, ratings, seed=9, progress=heard.append)
     assert from_table(Pooled, run.recipe, "recipe") == recipe
     assert (run.data.ratings, run.seed) == (1_500, 9)
-    assert [event.step for event in run.rounds] == [1, 2, 3]
+    assert [event.step for event in run.events] == [1, 2, 3]
     assert tuple(heard) == run.events
 
 

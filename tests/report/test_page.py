@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cofactor.errors import CofactorError, RunError
+from cofactor.report import privacy_part
 from cofactor.report.card import card_markdown
 from cofactor.report.comparison import comparison
 from cofactor.report.folder import Folder
@@ -76,7 +77,8 @@ def test_what_people_wrote_is_text_wherever_it_is_shown(tmp_path: Path) -> None:
     }
     promised = {name: [evil] for name in ("against", "covers", "does_not_cover", "warnings")}
     assumed = {"assumptions": [{"what": evil, "met": evil}], "statement": evil}
-    for more in ({}, {"survey": asked}, {"clustering": found}):
+    survey = {"survey": asked, "recipe": {"kind": evil, "epsilon": 1.0}}
+    for more in ({}, survey, {"clustering": found}):
         folder = told({**promised, **assumed}, name=evil.replace("/", "|"), versions={evil: evil}, **more)
         assert scripts(page(folder)) == 1
         assert scripts(comparison([folder, told(name="b")])) == 1
@@ -102,9 +104,11 @@ def test_a_hundred_rounds_of_ten_parties_are_small(small_run: Path, tmp_path: Pa
 
 def test_a_single_round_can_be_drawn() -> None:
     event = {"stage": "round", "step": 1, "numbers": {"answered": 2, "bytes": 5.0, "epsilon": 1.0}}
-    text = page(replace(told(), events=(event,)))
-    assert "spent: 1 at 1" in text
-    assert 'cx="62"' in text or 'cx="342"' in text
+    folder = replace(told(), events=(event,))
+    assert "Parties that answered" in page(folder)
+    drawn = str(privacy_part.spending(folder))
+    assert "spent: from 1 to 1" in drawn
+    assert len(re.findall("<circle", drawn)) == 1
 
 
 @pytest.mark.parametrize("rounds", [0, 10**9])

@@ -43,6 +43,13 @@ def rows(seen: Seen, caption: str) -> list[list[str]]:
     return found
 
 
+def answers(seen: Seen) -> list[str]:
+    """Return what the three answers say; a number and its unit are never parted."""
+    return [
+        text.replace("\N{NO-BREAK SPACE}", " ") for text in seen.page.locator(".answer").all_inner_texts()
+    ]
+
+
 def entries(run: Path) -> list[dict[str, Any]]:
     """Return all events of all ledgers."""
     lines = [line for path in (run / "ledgers").glob("*.ledger") for line in path.read_text().splitlines()]
@@ -92,7 +99,7 @@ def test_every_part_is_there_in_order_and_linked_from_the_top(pages: Made, opene
 
 
 def test_the_three_answers_are_those_of_the_folder(pages: Made, opened: Opened, small_run: Path) -> None:
-    cards = opened(pages("private")).page.locator(".answer").all_inner_texts()
+    cards = answers(opened(pages("private")))
     facts = making.facts_of(small_run)
     given, scores, together = facts["guarantee"], facts["scores"], facts["together"]
     assert f"Epsilon {rounded_up(given['epsilon'])} at delta 1e-06, for each user." in cards[0]
@@ -259,7 +266,7 @@ def test_a_survey_is_drawn_with_its_band(pages: Made, opened: Opened, made: Made
     assert shown["mean"][0] == f"{facts['mean']:.4g}"
     assert {"10% lie below", "50% lie below"} <= set(shown)
     assert seen.page.locator("#spread path.band").count() == 1
-    assert f"{facts['answered']} people answered" in seen.page.locator(".answer").nth(1).inner_text()
+    assert f"{facts['answered']} people answered" in answers(seen)[1]
 
 
 def test_segments_are_drawn_with_their_sizes(pages: Made, opened: Opened, made: Made) -> None:

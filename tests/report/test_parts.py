@@ -223,7 +223,7 @@ def test_segments_are_told_with_share_and_difference() -> None:
     [
         (told(), "cofactor train FILE ... --from told --seed 0"),
         (told(name="a b'c"), "cofactor train FILE ... --from 'a b'\"'\"'c' --seed 0"),
-        (told(together=None), "cofactor train FILE --seed 0"),
+        (told(together=None), "cofactor train FILE --from told --seed 0"),
         (
             told(survey=SURVEY, recipe={"kind": "SquareWave", "epsilon": 1.0}),
             f"cofactor survey FILE --column {quote(ASKED['name'])} --range 0:100 --epsilon 1",

@@ -72,9 +72,9 @@ class Tracking:
                 raise
             except Exception as error:
                 raise NotLogged(
-                    f"--mlflow: {self.shown} cannot be used: {_reason(error)}. Nothing was done. Name "
-                    "another, or leave it out: a saved run can be logged later, by 'cofactor export RUN "
-                    "--mlflow URI'."
+                    f"--mlflow: {self.shown} cannot be used: {self._reason(error)}. Nothing was done. Name "
+                    "another, such as http://localhost:5000 or file:mlruns, or leave it out: a saved run can "
+                    "be logged later, by 'cofactor export RUN --mlflow URI'."
                 ) from None
 
     def log(self, folder: Path, *, again: bool = False) -> Logged:
@@ -88,8 +88,8 @@ class Tracking:
             except Exception as error:
                 command = shlex.join(["cofactor", "export", str(folder), "--mlflow", self.shown])
                 raise NotLogged(
-                    f"--mlflow: {self.shown} did not take the run: {_reason(error)}. The run is complete, in "
-                    f"{folder}. To log it again: {command}"
+                    f"--mlflow: {self.shown} did not take the run: {self._reason(error)}. The run is "
+                    f"complete, in {folder}. To log it again: {command}"
                 ) from None
 
     def _sent(self, record: "Record", *, again: bool) -> Logged:
@@ -129,6 +129,13 @@ class Tracking:
                 f"--mlflow: {self.shown} needs more of MLflow than is installed ({error.name} is missing). "
                 "Run: pip install 'mlflow>=3.1,<4'; or name a server (http://...) or a folder (file:...)"
             ) from None
+
+    def _reason(self, error: Exception) -> str:
+        """Return what went wrong in one line, without a password."""
+        if "HTTPConnectionPool" in str(error) or "HTTPSConnectionPool" in str(error):
+            return "no server answers there"
+        lines = str(error).replace(self.uri, self.shown).strip().splitlines() or [type(error).__name__]
+        return _masked(lines[0].strip())[:300].rstrip(".")
 
 
 def checked_tracking(uri: str | None) -> Tracking | None:
@@ -210,13 +217,6 @@ def _environment() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _reason(error: Exception) -> str:
-    """Return what went wrong in one line, without a password."""
-    if "HTTPConnectionPool" in str(error) or "HTTPSConnectionPool" in str(error):
-        return "no server answers there"
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return _masked(lines[0].strip()[:300]).rstrip(".")
-
-
 def _masked(text: str) -> str:
-    return re.sub(r"//[^/@\s]*@", "//***@", text)
+    """Hide who logs in, and what a URI asks with: passwords stand in both, and may hold any letter."""
+    return re.sub(r"\?\S*=\S*", "?***", re.sub(r"(?<!file:)//.*@", "//***@", text))

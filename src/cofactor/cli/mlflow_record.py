@@ -1,27 +1,32 @@
 """What MLflow is told of a run: settled beforehand, from the run folder alone.
 
-Never what is in `homes`, `ledgers`, `captured-UNSAFE` or `model.npz`, nor anybody's name or id.
+Never what is in `homes`, `ledgers`, `captured-UNSAFE` or `model.npz`, nor anybody's id. Parties are named in
+texts, and where parties are people, texts are left out.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cofactor.report.folder import Folder
+from cofactor.report.folder import DAMAGES, Folder, damaged
+
+if TYPE_CHECKING:
+    from cofactor.report.beside import Beside
 
 _LONGEST = 5_999
 """Characters of a value that MLflow takes."""
 _BY_ROUND = ("epsilon", "answered", "bytes", "seconds")
 """Of a round, what is public or in the ledger; how large signals were beside noise is neither."""
 _AS_NUMBERS = ("epsilon_proved", "delta", "odds", "rounds", "seconds", "bytes")
-_AS_TAGS = ("holds", "unit", "adjacency", "recipe")
+_AS_TAGS = ("unit", "adjacency", "recipe")
 MEASURED = (
     "Errors were measured with test ratings. They are private, no noise was added, and the guarantee does "
     "not cover them."
 )
+NAMELESS = "The report, the card and the guarantee's text name the parties, who are people here."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,19 +51,42 @@ class Record:
 
 def record_of(path: Path) -> Record:
     """Read a run folder, a survey's or a clustering's; a damaged one is refused before anything leaves."""
-    folder = Folder.read(path)
-    facts = folder.facts
+    try:
+        return _record(_without_simulation(Folder.read(path)))
+    except DAMAGES as error:
+        raise damaged(path, error) from None
+
+
+def _record(folder: Folder) -> Record:
+    from cofactor.cli.report_beside import beside_of
+    from cofactor.evaluate.sweep import row_of
+
+    facts, beside = folder.facts, beside_of(folder, verified=True, policy=None)
+    row = row_of(facts)
     return Record(
         name=folder.name,
         seal=str(facts.get("seal") or folder.digest),
         began=_began(facts),
         params=_params(facts),
-        metrics=_metrics(facts),
+        metrics=_metrics(row, facts["scores"]),
         by_round=tuple(_rounds(folder)),
-        tags=_tags(facts),
-        files=_files(folder),
+        tags=_tags(row, folder, beside),
+        files={} if _of_people(folder) else _files(folder, beside),
         measured=bool(facts["scores"]),
     )
+
+
+def _without_simulation(folder: Folder) -> Folder:
+    """Leave out what a simulation measures of itself in each round: no noise is in it."""
+    from cofactor.federation.gauge import STAGE
+
+    return replace(folder, events=tuple(event for event in folder.events if event.get("stage") != STAGE))
+
+
+def _of_people(folder: Folder) -> bool:
+    """Say whether parties are called after people, as devices with a file each may be."""
+    alone = any(own.get("users") == 1 for own in folder.parties.values())
+    return alone and not (folder.together or {}).get("simulated")
 
 
 def _params(facts: Mapping[str, Any]) -> dict[str, str]:
@@ -86,12 +114,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _metrics(facts: Mapping[str, Any]) -> dict[str, float]:
-    from cofactor.evaluate.sweep import row_of, score_figures
+def _metrics(row: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, float]:
+    from cofactor.evaluate.sweep import score_figures
 
-    row = row_of(facts)
     known = {name: row[name] for name in _AS_NUMBERS if row[name] is not None}
-    return {name: float(value) for name, value in {**known, **score_figures(facts["scores"])}.items()}
+    return {name: float(value) for name, value in {**known, **score_figures(scores)}.items()}
 
 
 def _rounds(folder: Folder) -> list[tuple[int, str, float]]:
@@ -103,26 +130,24 @@ def _rounds(folder: Folder) -> list[tuple[int, str, float]]:
     ]
 
 
-def _tags(facts: Mapping[str, Any]) -> dict[str, str]:
-    from cofactor.evaluate.sweep import row_of
+def _tags(row: Mapping[str, Any], folder: Folder, beside: "Beside") -> dict[str, str]:
+    """Return what runs are searched by; a promise that the folder does not bear out does not hold."""
+    from cofactor.report.card import card
 
-    row = row_of(facts)
     found = {name: row[name] for name in _AS_TAGS if row[name] is not None}
-    found["version"] = facts.get("versions", {}).get("cofactor", "unknown")
-    if facts["scores"]:
+    found["holds"] = "true" if card(folder, beside)["holds"] else "false"
+    found["version"] = folder.facts.get("versions", {}).get("cofactor", "unknown")
+    if folder.facts["scores"]:
         found["measured"] = MEASURED
-    return {
-        f"cofactor.{name}": str(value).lower() if name == "holds" else str(value)
-        for name, value in found.items()
-    }
+    if _of_people(folder):
+        found["left_out"] = NAMELESS
+    return {f"cofactor.{name}": str(value) for name, value in found.items()}
 
 
-def _files(folder: Folder) -> dict[str, str]:
-    from cofactor.cli.report_beside import beside_of
+def _files(folder: Folder, beside: "Beside") -> dict[str, str]:
     from cofactor.report.card import card_json, card_markdown
     from cofactor.report.page import page
 
-    beside = beside_of(folder, verified=True, policy=None)
     return {
         "guarantee.txt": f"{folder.guarantee['statement']}\n",
         "privacy-card.json": card_json(folder, beside),

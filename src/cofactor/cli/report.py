@@ -48,17 +48,21 @@ def report(
 
     runs = runs_of(runs)
     _check_options(runs, card, policy)
+    if port and not live:
+        raise ConfigError("--port says where a page is served. Add --live, or leave it out.")
     if live:
         from cofactor.cli.report_live import watch
 
         _check_alone(runs, out, card)
-        watch(runs[0], port=port, policy=policy, opened=open_, as_json=json)
+        watch(runs[0], port=port, policy=policy, verified=verified, opened=open_, as_json=json)
         return
     if len(runs) == 1 and _unfinished(runs[0], out, force=force, as_json=json, opened=open_):
         return
     folders = [Folder.read(path) for path in runs]
     target = out or _usual_place(runs)
-    _check_free(target, force=force)
+    for option, path in (("--out", target), ("--card", card)):
+        if path is not None:
+            _check_free(path, force=force, option=option)
     if len(folders) > 1:
         _write(target, comparison(folders))
         _tell_compared(folders, target, as_json=json)
@@ -68,7 +72,6 @@ def report(
         beside = beside_of(folders[0], verified=verified, policy=policy)
         _write(target, page(folders[0], beside))
         if card is not None:
-            _check_free(card, force=force, option="--card")
             _write(card, _card(folders[0], beside, card))
         _tell(folders[0], beside, target, card, as_json=json)
     if open_:

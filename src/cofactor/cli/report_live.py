@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cofactor.cli.report_beside import beside_of
+from cofactor.cli.report_beside import beside_of, stated
 from cofactor.cli.text import YELLOW, print_json, print_line
 from cofactor.report.folder import Folder
-from cofactor.report.live import served
+from cofactor.report.live_server import served
 from cofactor.report.page import page
 
 _WAY = (
@@ -19,12 +19,14 @@ _WAY = (
 )
 
 
-def watch(run: Path, *, port: int, policy: Path | None, opened: bool, as_json: bool) -> None:
+def watch(run: Path, *, port: int, policy: Path | None, verified: bool, opened: bool, as_json: bool) -> None:
     """Serve the page until Ctrl-C."""
+    if policy is not None:
+        stated(policy)  # it is needed when all is done: whoever misspells it should hear of it now
 
     def finished(folder: Path, script: str) -> str:
         found = Folder.read(folder)
-        return page(found, beside_of(found, verified=True, policy=policy), script=script)
+        return page(found, beside_of(found, verified=verified, policy=policy), script=script)
 
     try:
         with served(run, finished, port=port) as address, _way(address, opened=opened):

@@ -15,7 +15,7 @@ from cofactor.cli.parties import Reading
 from cofactor.cli.settings import BudgetWish, FederationWish, RecipeWish, Wish, with_file
 from cofactor.cli.sweep_folder import SweepFolder
 from cofactor.cli.sweep_grid import Cell, cells_of, check_simulated, check_wish, wish_of
-from cofactor.cli.sweep_text import print_sweep, sweep_as_object
+from cofactor.cli.sweep_text import Rows, print_sweep, sweep_as_object
 from cofactor.cli.task import Task
 from cofactor.cli.text import ProgressLine, print_json
 from cofactor.cli.unfinished import Unfinished
@@ -176,21 +176,26 @@ def run_sweep(sweep: Sweep, *, resume: bool, as_json: bool) -> None:
     folder.begin(sweep.asked(), sweep.cells, resume=resume)
     logged: list[Logged] = []
     lost: list[NotLogged] = []
+    rows: Rows = ()
     with folder.kept():
         for number, cell in enumerate(sweep.cells, 1):
             if not folder.done(cell):
                 _say(f"{cell} ({number} of {len(sweep.cells)})", task)
                 sweep.train(cell)
-            folder.write_table()
+            rows = folder.write_table().to_dicts()
             _log(tracking, folder.place(cell), logged, lost)
-    _tell(folder, logged if tracking else None, lost, as_json=as_json)
+    _tell(folder, rows, logged if tracking else None, lost, as_json=as_json)
 
 
 def _tell(
-    folder: SweepFolder, logged: Sequence[Logged] | None, lost: Sequence[NotLogged], *, as_json: bool
+    folder: SweepFolder,
+    rows: Rows,
+    logged: Sequence[Logged] | None,
+    lost: Sequence[NotLogged],
+    *,
+    as_json: bool,
 ) -> None:
     """Print the table; that some run did not reach MLflow is an error, but not before that."""
-    rows = folder.write_table().to_dicts()
     if not as_json:
         print_sweep(folder, rows, logged)
     if lost:

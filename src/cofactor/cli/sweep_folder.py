@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 ASKED, TABLES = "sweep.json", ("sweep.csv", "sweep.parquet")
 FORMAT = 1
 """Version of sweep.json's layout."""
+_NUMBERS, _WORDS = ("epsilon", "epsilon_proved", "delta", "odds"), ("unit", "adjacency")
+"""Columns that have nothing to say of a run without noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,17 +79,30 @@ class SweepFolder:
 
         rows = [
             {"run": cell["name"], "epsilon": cell["epsilon"], **row_of(read_facts(self.path / cell["name"]))}
-            for cell in self._read()["cells"]
+            for cell in self._cells()
             if _measured(self.path / cell["name"])
         ]
         columns = dict.fromkeys(name for row in rows for name in row)
-        table = pl.DataFrame({name: [row.get(name) for row in rows] for name in columns})
-        table = table.with_columns(pl.col("epsilon").cast(pl.Float64)) if rows else table
-        table = table.sort("epsilon", "seed", nulls_last=True) if rows else table
+        # Said, since without any private run these columns are empty, and of no kind.
+        kinds = dict.fromkeys(_NUMBERS, pl.Float64) | dict.fromkeys(_WORDS, pl.String)
+        table = pl.DataFrame(
+            {name: [row.get(name) for row in rows] for name in columns}, schema_overrides=kinds
+        )
         for name in TABLES:
             with written_whole(self.path / name) as draft:
                 (table.write_csv if name.endswith(".csv") else table.write_parquet)(draft)
         return table
+
+    def runs(self) -> list[Path]:
+        """Return the run folders of all trainings that have one, in the order of the table."""
+        places = (self.path / cell["name"] for cell in self._cells())
+        return [place for place in places if (place / "run.json").is_file()]
+
+    def _cells(self) -> list[dict[str, Any]]:
+        """Return what was asked for so far, by epsilon and seed; what has no noise comes last."""
+        none = float("inf")
+        cells: list[dict[str, Any]] = self._read()["cells"]
+        return sorted(cells, key=lambda cell: (cell["epsilon"] or none, cell["seed"]))
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -109,7 +124,7 @@ def runs_of(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if (path / ASKED).is_file():
-            found += [folder for folder in sorted(path.iterdir()) if (folder / "run.json").is_file()]
+            found += SweepFolder(path=path).runs()
         elif len(paths) == 1 or not _beside_runs(path):
             found.append(path)
     return found or list(paths)

@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def _epsilon(self) -> str:
-        return NOT_PRIVATE if self.epsilon is None else f"{self.epsilon:.15g}"
+        return NOT_PRIVATE if self.epsilon is None else repr(self.epsilon).removesuffix(".0")
 
 
 def cells_of(epsilons: str, seeds: str) -> list[Cell]:

@@ -66,6 +66,7 @@ def line_chart(
     levels: Sequence[Level] = (),
     beside: Content = None,
     logarithmic_x: bool = False,
+    logarithmic_y: bool = False,
     from_zero: bool = False,
     lower_is_better: bool | None = None,
 ) -> Markup:
@@ -82,7 +83,13 @@ def line_chart(
     heights = [value for line in kept for _, value in line.points]
     heights += [end for line in kept for ends in line.band for end in ends] + [each.value for each in levels]
     up = Axis.around(
-        heights, start=HEIGHT - _BOTTOM, end=_TOP, from_zero=from_zero, ticks=5, whole=_whole(heights)
+        heights,
+        start=HEIGHT - _BOTTOM,
+        end=_TOP,
+        logarithmic=logarithmic_y,
+        from_zero=from_zero,
+        ticks=5,
+        whole=_whole(heights),
     )
     parts = [
         *_frame(across, up, x, _said(y, lower_is_better)),

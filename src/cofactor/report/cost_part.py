@@ -81,8 +81,16 @@ def settings(folder: Folder) -> Markup:
         copied(remaking(folder), label="Command line", identity="remake-command"),
         copied(settings_text(folder), label="Settings, as they were chosen", identity="remake-settings"),
         None if folder.kind != "training" or folder.together is None else _in_python(folder, recipe),
-        lead="Noise is never the same twice: another run's errors differ a little.",
+        lead=" ".join(_said(folder)),
     )
+
+
+def _said(folder: Folder) -> Iterator[str]:
+    """Say what must be known beside the command."""
+    if folder.scores:
+        yield "Errors were measured with ratings kept back: add --test-fraction with the same share."
+    if folder.together is not None:
+        yield "Noise is never the same twice: another run's errors differ a little."
 
 
 def _in_python(folder: Folder, recipe: Mapping[str, Any]) -> Markup:
@@ -124,9 +132,8 @@ def remaking(folder: Folder) -> str:
         budget, count = folder.budget or {}, len(folder.facts["clustering"]["centres"])
         terms = f"--epsilon {budget.get('epsilon')} --delta {budget.get('delta')}"
         return f"cofactor cluster FILE FILE --k {count} {terms}"
-    if folder.together is None:
-        return f"cofactor train FILE --seed {folder.facts.get('seed')}"
-    return f"cofactor train FILE ... --from {path} --seed {folder.facts.get('seed')}"
+    files = "FILE" if folder.together is None else "FILE ..."
+    return f"cofactor train {files} --from {path} --seed {folder.facts.get('seed')}"
 
 
 def settings_text(folder: Folder) -> str:

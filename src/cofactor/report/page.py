@@ -1,5 +1,6 @@
 """The page of one run, one survey or one clustering, made of its folder."""
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 
@@ -103,7 +104,7 @@ def _answered(answer: Answer) -> Markup:
     return element(
         "section",
         element("h2", answer.question),
-        element("p", answer.verdict, class_="verdict"),
+        element("p", re.sub(r"(?<=\d) (?=[a-zA-Z])", "\N{NO-BREAK SPACE}", answer.verdict), class_="verdict"),
         *(element("p", each) for each in answer.sentences),
         class_=f"answer {answer.tone}",
     )

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from os.path import abspath
 from pathlib import Path
 from typing import Any
 
@@ -122,11 +123,16 @@ class Watch:
 
     def __init__(self, run: Path) -> None:
         """Watch what will be the run folder `run`, or the session of a network that lies there."""
-        self.run = run
+        self.run = Path(abspath(run))  # "." has a name only where it lies
         self._followed: tuple[Path, str] | None = None
         self._read: tuple[object, Facts | None] = (None, None)
         self._damage: RunError | None = None
         self._forget()
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return self.run.resolve().name
 
     @property
     def place(self) -> Path:
@@ -152,7 +158,7 @@ class Watch:
                 self._followed = following
             if self._damage is not None:
                 raise self._damage
-            return Underway(name=self.run.resolve().name) if terms is None else self._looked(terms)
+            return Underway(name=self.name) if terms is None else self._looked(terms)
         except (*DAMAGES, OSError) as error:
             self._damage = damaged(self.place, error)
             raise self._damage from None
@@ -160,7 +166,7 @@ class Watch:
     def wish_to_stop(self) -> None:
         """Ask the training to end after this round."""
         terms = self._terms()
-        if terms is None:
+        if terms is None or self.finished is not None:
             raise RunError("There is no training that could end.")
         if terms["kind"] != "training":
             raise RunError(f"A {terms['kind']} has no rounds that could be left out.")
@@ -193,7 +199,7 @@ class Watch:
         rounds = tuple(self._rounds.values())
         ended, why = _outcome(self.place)
         return Underway(
-            name=self.run.resolve().name,
+            name=self.name,
             recipe=str(terms["recipe"]),
             kind=str(terms["kind"]),
             split=str(terms["split"]),

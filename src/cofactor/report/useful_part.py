@@ -1,10 +1,11 @@
 """For the data scientist: how good it is, for whom, and beside what."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cofactor.report import names
-from cofactor.report.charts import Dot, Line, dot_chart, line_chart
+from cofactor.report.charts import Dot, Level, Line, dot_chart, line_chart
 from cofactor.report.folder import Facts, Folder
 from cofactor.report.markup import NOTHING, Content, Markup, badge, element, folded, section, table, together
 
@@ -217,7 +218,8 @@ def _measured(folder: Folder) -> Iterator[Markup]:
     """Draw what a simulation measured of itself."""
     by_release: dict[str, list[Facts]] = {}
     for event in folder.rounds("simulation"):
-        by_release.setdefault(str(event.get("note", "")), []).append(event)
+        release = re.sub(r" \d+$", "", str(event.get("note", "")))  # the same in every round, but numbered
+        by_release.setdefault(release, []).append(event)
     for name, title, axis in _CURVES:
         lines = []
         for release, events in by_release.items():
@@ -229,7 +231,17 @@ def _measured(folder: Folder) -> Iterator[Markup]:
             if points:
                 lines.append(Line(name=release, points=points, dots=len(points) < 20))
         if lines:
-            yield line_chart(title, lines[:8], x="round", y=axis, from_zero=True, beside=SIMULATION)
+            loud = name == "signal_to_noise"
+            yield line_chart(
+                title,
+                lines[:8],
+                x="round",
+                y=axis,
+                levels=(Level(name="as loud as the noise:", value=1.0),) if loud else (),
+                logarithmic_y=loud,
+                from_zero=not loud,
+                beside=SIMULATION,
+            )
 
 
 def _fitting(folder: Folder) -> Markup:

@@ -4,15 +4,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cofactor.errors import ConfigError, LedgerError
-from cofactor.federation.party import Party
 from cofactor.federation.sealing import belongs, is_keyed, key_path, sealed
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.schedule import Schedule
+
+if TYPE_CHECKING:
+    from cofactor.federation.party import Party
 
 
 class Keeping(Protocol):
@@ -100,7 +102,7 @@ def released(ledger: Ledger, *sessions: str) -> list[Event]:
     return [entry.event for entry in ledger.entries if entry.run in sessions and entry.event is not None]
 
 
-def own_budget(party: Party, budget: Budget) -> Budget:
+def own_budget(party: "Party", budget: Budget) -> Budget:
     """Return the budget that a party's noise must keep: its own, if it asks for more privacy."""
     own = party.budget
     if own is None:

@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -137,7 +137,7 @@ class _Stored:
         if not path.exists():
             raise RunError(f"{path.name} is missing.")
         _check_digest(path, self._together["sha256"]["ledgers"].get(party))
-        ledger = Ledger.open(path)
+        ledger = self._ledger(party)
         own = released(ledger, self._session)
         if ledger.fingerprint == PLANNED:
             return f"{party} was not heard of in the end: all that was planned is counted in place of it."
@@ -336,7 +336,11 @@ class _Stored:
     def _ledgers(self) -> dict[str, Ledger]:
         if self._budget is None:
             return {}
-        return {party: Ledger.open(self._ledger_path(party)) for party in self.parties}
+        return {party: self._ledger(party) for party in self.parties}
+
+    @cache  # noqa: B019 - reading takes its time, and this object lives no longer than the check
+    def _ledger(self, party: str) -> Ledger:
+        return Ledger.open(self._ledger_path(party))
 
     @cached_property
     def _transcript(self) -> Transcript:

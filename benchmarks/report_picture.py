@@ -2,9 +2,9 @@
 
     python -m benchmarks.report_picture [docs/report.png]
 
-Forty make-believe parties train in private on synthetic ratings of the shape of MovieLens 1M, 200 canaries are
-planted among them, and chromium takes the picture of the top of the report, of what attacks found, and of
-how good it is. It takes about two minutes, and whatever it makes besides the picture is removed.
+Forty make-believe parties train in private on synthetic ratings of the shape of MovieLens 1M, 200 canaries
+are planted among them, and chromium takes the picture of the top of the report, of what attacks found, and
+of how good it is. It takes about two minutes, and whatever it makes besides the picture is removed.
 """
 
 import shutil
@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 import cofactor as cf
+from benchmarks.report_speed import write_ratings
 
 WIDTH = 1_000
 KEPT = """
@@ -39,21 +40,12 @@ def main() -> None:
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/report.png")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        write_ratings(folder / "ratings.csv")
+        write_ratings(cf.synthetic.like("ml-1m", seed=7).ratings, folder / "ratings.csv")
         for words in COMMANDS:
             print(f"cofactor {words}", flush=True)
             subprocess.run([sys.executable, "-m", "cofactor", *words.split()], cwd=folder, check=True)
         take(folder / "together.html", target)
     print(f"{target}: {target.stat().st_size / 1e3:.0f} kB")
-
-
-def write_ratings(path: Path) -> None:
-    made = cf.synthetic.like("ml-1m", seed=7).ratings
-    lines = [
-        f"{user},{item},{value:g}"
-        for user, item, value in zip(made.users, made.items, made.values, strict=True)
-    ]
-    path.write_text("\n".join(["user,item,rating", *lines]) + "\n")
 
 
 def take(page: Path, target: Path) -> None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from cofactor.data.ratings import Ratings
 from cofactor.data.synthetic import Shape, make
 
 MOST_SECONDS, MOST_BYTES = 2.0, 1.5e6
@@ -43,14 +44,16 @@ def main() -> int:
 def trained(folder: Path, *, rounds: int, parties: int) -> None:
     """Train once, with everything that a report can show."""
     made = make(Shape(users=1_000, items=300, ratings=30_000, minimum=10), seed=1).ratings
-    lines = [
-        f"u{user},i{item},{value:g}"
-        for user, item, value in zip(made.users, made.items, made.values, strict=True)
-    ]
-    (folder / "ratings.csv").write_text("\n".join(["user,item,rating", *lines]) + "\n")
+    write_ratings(made, folder / "ratings.csv")
     dealt = ("--parties", parties, "--split", "horizontal", "--test-fraction", 0.1)
     steps = ("--recipe", "horizontal-mf", "--rounds", rounds, "--factors", 8)
     command(folder, "train", "ratings.csv", *dealt, *steps, "--epsilon", 4, "--out", "run", "-q")
+
+
+def write_ratings(ratings: Ratings, path: Path) -> None:
+    triples = zip(ratings.users, ratings.items, ratings.values, strict=True)
+    lines = [f"{user},{item},{value:g}" for user, item, value in triples]
+    path.write_text("\n".join(["user,item,rating", *lines]) + "\n")
 
 
 def command(folder: Path, *words: object) -> float:

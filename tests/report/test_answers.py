@@ -157,7 +157,7 @@ def test_costs_are_rounds_time_and_bytes() -> None:
 
 def test_a_run_that_stopped_early_says_how_much_was_planned() -> None:
     together = told().facts["together"] | {"planned_rounds": 9}
-    assert "of 9 that were planned" in what_did_it_cost(told(together=together)).sentences[0]
+    assert "9 rounds were planned" in what_did_it_cost(told(together=together)).sentences[0]
 
 
 def test_lost_parties_are_counted_by_round() -> None:

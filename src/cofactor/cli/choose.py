@@ -1,12 +1,12 @@
 """From what was asked for to a recipe and a budget; mistakes are told before any data are read."""
 
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Any, cast
 
+from cofactor.cli.mlflow_log import typed
 from cofactor.cli.sums import ABOUT_SUMS, check_sum, with_sum
 from cofactor.config import one_of
 from cofactor.errors import ConfigError, Refused, did_you_mean
@@ -173,7 +173,7 @@ def _proposal(unit: str) -> str:
 
     first, *others = [(f"{epsilon:g}", percent(odds(epsilon, 0.0))) for epsilon in PROPOSED]
     more = ", ".join(f"{epsilon} ({share})" for epsilon, share in others)
-    command = shlex.join(["cofactor", *sys.argv[1:], "--epsilon", first[0]])
+    command = shlex.join([*typed(), "--epsilon", first[0]])
     return (
         f"name a budget for each {unit}: --epsilon {first[0]} (who guesses between two possibilities is "
         f"right at most {first[1]} of the time), {more}; or --not-private to train without noise. Nothing "

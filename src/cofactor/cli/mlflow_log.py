@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -217,6 +218,13 @@ def _environment() -> Iterator[None]:
                 os.environ[name] = value
 
 
+def typed() -> list[str]:
+    """Return the command that was typed, to be told of: without the password that its URI may have."""
+    pairs = zip(sys.argv, sys.argv[1:], strict=False)
+    words = [_masked(word) if "--mlflow" in (last, word.partition("=")[0]) else word for last, word in pairs]
+    return ["cofactor", *words]
+
+
 def _masked(text: str) -> str:
     """Hide who logs in, and what a URI asks with: passwords stand in both, and may hold any letter."""
-    return re.sub(r"\?\S*=\S*", "?***", re.sub(r"(?<!file:)//.*@", "//***@", text))
+    return re.sub(r"\?\S*=\S*", "?***", re.sub(r"(?<!file:)(?<!/)//.*@", "//***@", text))

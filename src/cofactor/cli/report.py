@@ -1,5 +1,6 @@
 """`cofactor report`: a page for those who must read a run, made from its folder alone."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,7 +48,7 @@ def report(
     from cofactor.report.page import page
 
     runs = runs_of(runs)
-    _check_options(runs, card, policy)
+    _check_options(runs, out, card, policy)
     if port and not live:
         raise ConfigError("--port says where a page is served. Add --live, or leave it out.")
     if live:
@@ -79,20 +80,22 @@ def report(
 
 
 def show(page: Path) -> None:
-    """Open a page in a browser, or say where it is."""
+    """Open a page in a browser, or say where it is: on standard error, for the other may be JSON."""
     import webbrowser
 
     if not webbrowser.open(page.resolve().as_uri()):
-        print_line(f"There is no browser to open it with. Open {page} in one.", YELLOW)
+        print(f"There is no browser to open it with. Open {page} in one.", file=sys.stderr)
 
 
-def _check_options(runs: Sequence[Path], card: Path | None, policy: Path | None) -> None:
+def _check_options(runs: Sequence[Path], out: Path | None, card: Path | None, policy: Path | None) -> None:
     if len(runs) > 1 and (card is not None or policy is not None):
         raise ConfigError("--card and --policy are about one run. Name a single RUN.")
     if len({path.resolve() for path in runs}) < len(runs):
         raise ConfigError("a run is named twice. Name each once.")
     if card is not None and card.suffix not in (".md", ".json"):
         raise ConfigError(f"--card: {card} must end in .md or .json.")
+    if card is not None and out is not None and card.resolve() == out.resolve():
+        raise ConfigError(f"--out and --card both name {out}. Give the page and the card a file each.")
 
 
 def _unfinished(run: Path, out: Path | None, *, force: bool, as_json: bool, opened: bool) -> bool:

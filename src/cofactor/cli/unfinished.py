@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cofactor.cli.mlflow_log import typed
 from cofactor.errors import CofactorError, RunError
 
 SUFFIX = ".unfinished"
@@ -100,7 +101,7 @@ class Unfinished:
 
 def resuming(run: Path) -> str:
     """Return the command that goes on with the one that was typed."""
-    words = ["cofactor", *sys.argv[1:]]
+    words = typed()
     if not any(word.partition("=")[0] == "--out" for word in words):
         words += ["--out", str(run)]
     return shlex.join(words if "--resume" in words else [*words, "--resume"])

@@ -197,13 +197,13 @@ def what_did_it_cost(folder: Folder) -> Answer:
         return Answer(question=question, tone="plain", verdict=lasting(seconds), sentences=(told,))
     rounds, planned = int(together["rounds"]), int(together.get("planned_rounds") or together["rounds"])
     count = "1 round" if rounds == 1 else f"{rounds:,} rounds"
-    stopped = "" if planned == rounds else f", of {planned:,} that were planned"
+    stopped = () if planned == rounds else (f"It was ended early: {planned:,} rounds were planned.",)
     whose = " of the one who plays all devices" if names.played(folder) else ""
     return Answer(
         question=question,
         tone="plain",
         verdict=f"{count}, {lasting(seconds)}, {readable(together['bytes'])}",
-        sentences=(f"All messages{whose}, both ways{stopped}.", lost(folder)),
+        sentences=(*stopped, f"All messages{whose}, both ways.", lost(folder)),
     )
 
 

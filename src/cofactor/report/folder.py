@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -63,26 +64,26 @@ class Folder:
                 f"{path} is not a run folder: it has no run.json. Make one with 'cofactor train', 'cofactor "
                 "survey' or 'cofactor cluster'."
             )
-        try:
+        with _reading(path, "run.json"):
             content = file.read_bytes()
             facts = json.loads(content)
             _check(path, facts)
             together = facts.get("together") or {}
-            exchanges, heard = read_transcript(
-                path / "transcript.jsonl", frozenset(together.get("parties", ()))
-            )
-            return cls(
-                path=path,
-                facts=facts,
-                events=tuple(_lines(path / "events.jsonl")),
-                exchanges=exchanges,
-                heard=heard,
-                releases=tuple(_releases(path / "ledgers", together)),
-                audits=_audits(path / "audits"),
-                digest=sha256(content).hexdigest(),
-            )
-        except (*DAMAGES, OSError) as error:
-            raise damaged(path, error) from None
+            parties = frozenset(together.get("parties", ()))
+        with _reading(path, "transcript.jsonl"):
+            exchanges, heard = read_transcript(path / "transcript.jsonl", parties)
+        with _reading(path, "events.jsonl"):
+            events = tuple(_lines(path / "events.jsonl"))
+        return cls(
+            path=path,
+            facts=facts,
+            events=events,
+            exchanges=exchanges,
+            heard=heard,
+            releases=tuple(_releases(path, together)),
+            audits=_audits(path),
+            digest=sha256(content).hexdigest(),
+        )
 
     @property
     def name(self) -> str:
@@ -126,10 +127,19 @@ class Folder:
         return [event for event in self.events if event.get("stage") == stage]
 
 
-def damaged(path: Path, error: BaseException) -> RunError:
-    """Say that a folder cannot be shown."""
-    why = f"{type(error).__name__}: {error}"[:200]
+def damaged(path: Path, error: BaseException, file: str = "") -> RunError:
+    """Say that a folder cannot be shown, and which file of it is to blame, if that is known."""
+    why = f"{file and f'{file}: '}{type(error).__name__}: {error}"[:200]
     return RunError(f"{path}: the run folder is damaged ({why}). Restore it from a copy, or train again.")
+
+
+@contextmanager
+def _reading(folder: Path, file: str) -> Iterator[None]:
+    """Refuse the folder if this file of it is damaged."""
+    try:
+        yield
+    except (*DAMAGES, OSError) as error:
+        raise damaged(folder, error, file) from None
 
 
 def _check(path: Path, facts: Any) -> None:
@@ -153,18 +163,17 @@ def _lines(path: Path) -> Iterator[Facts]:
             if line.endswith("\n") and line.strip():
                 found = json.loads(line)
                 if not isinstance(found, dict):
-                    raise TypeError(f"{path.name} has a line that is no table")
+                    raise TypeError("a line is no table")
                 yield found
 
 
 def _releases(folder: Path, together: Facts) -> Iterator[Release]:
     """Yield what the parties' ledgers have of this run, and of surveys that were made for it."""
     sessions = {together.get("session"), *together.get("surveys", {})}
-    for path in sorted(folder.glob("*.ledger")):
-        for line in _lines(path):
-            event = line.get("event")
-            if event is not None and line.get("run") in sessions:
-                yield _release(event)
+    for path in sorted((folder / "ledgers").glob("*.ledger")):
+        with _reading(folder, f"ledgers/{path.name}"):
+            events = [line.get("event") for line in _lines(path) if line.get("run") in sessions]
+            yield from [_release(event) for event in events if event is not None]
 
 
 def _release(event: Facts) -> Release:
@@ -183,10 +192,12 @@ def _release(event: Facts) -> Release:
 
 
 def _audits(folder: Path) -> dict[str, Facts]:
-    found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
-    for facts in found.values():
-        if not isinstance(facts["figures"], dict):
-            raise TypeError("an audit has no figures")
+    found: dict[str, Facts] = {}
+    for path in sorted((folder / "audits").glob("*.json")):
+        with _reading(folder, f"audits/{path.name}"):
+            found[path.stem] = json.loads(path.read_text())
+            if not isinstance(found[path.stem]["figures"], dict):
+                raise TypeError("an audit has no figures")
     return found
 
 

@@ -1,14 +1,20 @@
 """Trainings that are not finished, made by hand, and questions to the page that watches them."""
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 Facts = dict[str, Any]
 PARTIES = ("north", "south", "west")
 BUDGET: Facts = {"kind": "Budget", "epsilon": 4.0, "delta": 1e-6, "unit": "user", "adjacency": "empty"}
+SECONDS = 20.0
+"""After which whatever is waited for will not come."""
 
 
 @dataclass
@@ -130,3 +136,63 @@ def _letter(round: int, sender: str, receiver: str, kind: str, protection: str) 
 def no_page(folder: Path, script: str) -> str:
     """Stand for the page of a finished run."""
     return f"<!DOCTYPE html><title>{folder.name}</title><script>{script}</script>"
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Somebody on this machine who asks at an address."""
+
+    address: str
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.address).port or 80
+
+    @property
+    def home(self) -> str:
+        """The path of the page, with its token."""
+        return urlsplit(self.address).path
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(self, path: str, method: str = "GET", **headers: str | Sequence[str]) -> tuple[HTTPResponse, str]:
+        """Ask for a path; headers are added, or stand in place of what a browser would send."""
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)) as connection:
+            connection.putrequest(method, path, skip_host=True)
+            for name, values in {"Host": f"127.0.0.1:{self.port}", **headers}.items():
+                for value in [values] if isinstance(values, str) else values:
+                    connection.putheader(name, value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            return answer, answer.read().decode()
+
+    def status(self, path: str, method: str = "GET", **headers: str | Sequence[str]) -> int:
+        return self.ask(path, method, **headers)[0].status
+
+    @contextmanager
+    def watching(self) -> Iterator[Callable[[], Facts]]:
+        """Watch as a page does; what is yielded waits for the next news."""
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)) as connection:
+            connection.request("GET", f"{self.home}events")
+            with connection.getresponse() as answer:
+                assert answer.status == 200
+                yield lambda: _news(answer)
+
+
+def _news(answer: HTTPResponse) -> Facts:
+    end = time.monotonic() + SECONDS
+    while not (line := answer.readline()).startswith(b"data: "):
+        assert line, "it said no more"
+        assert time.monotonic() < end, "there is nothing new"
+    found: Facts = json.loads(line.removeprefix(b"data: "))
+    return found
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something."""
+    end = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)

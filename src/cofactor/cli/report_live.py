@@ -1,5 +1,6 @@
 """`cofactor report RUN --live`: the page of a training while it goes on, for this machine alone."""
 
+import signal
 import sys
 import tempfile
 import time
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cofactor.cli.report_beside import beside_of, stated
-from cofactor.cli.text import YELLOW, print_json, print_line
+from cofactor.cli.text import print_json, print_line
 from cofactor.report.folder import Folder
 from cofactor.report.live_server import served
 from cofactor.report.page import page
@@ -28,20 +29,17 @@ def watch(run: Path, *, port: int, policy: Path | None, verified: bool, opened: 
         found = Folder.read(folder)
         return page(found, beside_of(found, verified=verified, policy=policy), script=script)
 
-    try:
-        with served(run, finished, port=port) as address, _way(address, opened=opened):
-            if as_json:
-                print_json({"run": str(run), "address": address})
-            else:
-                print_line(f"{run} is watched at {address}")
-                print_line(
-                    "Ctrl-C ends this page, and not the training. Whoever has the address can stop that."
-                )
-            sys.stdout.flush()  # it may be a program that waits for the address
-            while True:
-                time.sleep(3600)
-    except KeyboardInterrupt:
-        return
+    # A shell that starts this in the background lets it ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with served(run, finished, port=port) as address, _way(address, opened=opened):
+        if as_json:
+            print_json({"run": str(run), "address": address})
+        else:
+            print_line(f"{run} is watched at {address}")
+            print_line("Ctrl-C ends this page, and not the training. Whoever has the address can stop that.")
+        sys.stdout.flush()  # it may be a program that waits for the address
+        while True:
+            time.sleep(3600)
 
 
 @contextmanager
@@ -56,5 +54,6 @@ def _way(address: str, *, opened: bool) -> Iterator[None]:
         file.write(_WAY.format(address))
         file.flush()
         if not webbrowser.open(Path(file.name).as_uri()):
-            print_line("There is no browser to open it with. Open the address in one.", YELLOW)
+            told = "There is no browser to open it with. Open the address in one."
+            print(told, file=sys.stderr)  # what is printed may be JSON
         yield

@@ -139,7 +139,6 @@ def _tell(folder: Path, stated: dict[str, Any]) -> None:
     for line, tone in told(read):
         print_line(line, {"good": GREEN, "doubt": YELLOW, "bad": RED}.get(tone, ""))
     done = sum(each["repeats"] for each in stated["trainings"])
-    print_line(
-        f"{done:,} trainings on made-up ratings in {stated['minutes']:g} min; --minutes tries out more."
-    )
+    several = "1 training" if done == 1 else f"{done:,} trainings"
+    print_line(f"{several} on made-up ratings in {stated['minutes']:g} min; --minutes tries out more.")
     print_line(f"Written to {folder / 'plan.html'}, {(folder / 'plan.html').stat().st_size / 1000:,.0f} kB.")

@@ -35,11 +35,17 @@ def _files(asked: "Asked") -> list[str]:
     return [f"party-{number}.csv" for number in range(1, asked.parties + 1)]
 
 
+def _one_party(asked: "Asked") -> bool:
+    """Say whether a single file is a single party's: `train` wants to be told."""
+    return asked.parties == 1 and asked.split != "on-device"
+
+
 def _command(asked: "Asked", wish: RecipeWish) -> str:
-    words = [
+    words: list[object] = [
         "cofactor",
         "train",
         *_files(asked),
+        *(("--parties", 1) if _one_party(asked) else ()),
         "--split",
         asked.split,
         "--scale",
@@ -94,7 +100,8 @@ def _toml(asked: "Asked") -> str:
     }
     about = as_table(asked.budget)
     budget = {name: about[name] for name in ("epsilon", "delta", "unit", "adjacency")}
-    federation = {"split": asked.split, "scale": f"{_SCALE[0]}:{_SCALE[1]}"}
+    federation: dict[str, object] = {"split": asked.split, "scale": f"{_SCALE[0]}:{_SCALE[1]}"}
+    federation |= {"parties": 1} if _one_party(asked) else {}
     return toml({"recipe": recipe, "budget": budget, "federation": federation})
 
 

@@ -28,6 +28,14 @@ _ENDS = {
     "rounds": ("fewer rounds", "more rounds"),
     "epsilon": ("more private", "more accurate"),
 }
+_COPIED = (
+    "Training reads your files, at home; this page did not. Names of files are made up, and ratings are "
+    "taken to lie between 1 and 5."
+)
+_PLAYED = (
+    " To play all devices from one file is a simulation: where they add up together, the promise holds only "
+    "once each is a machine of its own."
+)
 _UNKNOWN = (
     "The ratings are made up, from means, tastes and chance that are spread about as on MovieLens 1M. People "
     "are not like that: on yours, errors will be others. How lines lie to each other tells most.",
@@ -105,7 +113,9 @@ def _chosen(folder: PlanFolder) -> Markup | None:
     return element(
         "p",
         f"You did not say everything, so this was chosen: {', '.join(left_out)}. Say it with ",
-        element("code", "cofactor plan --open --recipe … --users … --items … --ratings … --epsilon …"),
+        element(
+            "code", " ".join(["cofactor plan --open", *(f"--{each} …" for each in folder.facts["chosen"])])
+        ),
         ".",
         class_="lead",
     )
@@ -144,7 +154,8 @@ def _slider(name: str, values: list[Any], at: int, rounds: str) -> Markup:
     return element(
         "div",
         element("label", LABELS[name], for_=identity),
-        element("output", here, for_=identity, id=f"{identity}-value", data_slot=slot),
+        # A screen reader says the slider's own value, and then the summary: no third time.
+        element("output", here, for_=identity, id=f"{identity}-value", data_slot=slot, aria_live="off"),
         element(
             "input",
             type="range",
@@ -239,8 +250,7 @@ def _copying(folder: PlanFolder, here: Words) -> Markup:
         copied(here.slots["toml"], label=f"The same as train.toml, for: {with_toml}", identity="copy-toml"),
         copied(here.slots["python"], label="Python", identity="copy-python"),
         copied(here.slots["plan"], label="To plan again, around this", identity="copy-plan"),
-        lead="Training reads your files, at home; this page did not. Names of files are made up, and ratings "
-        "are taken to lie between 1 and 5.",
+        lead=_COPIED + (_PLAYED if folder.facts["split"] == "on-device" else ""),
     )
 
 

@@ -33,7 +33,7 @@ class PlanFolder:
                 f"--out {path}'."
             )
         try:
-            facts = json.loads(file.read_bytes())
+            facts = json.loads(file.read_bytes(), parse_constant=_refuse_constant)
             _check(path, facts)
             return cls(path=path, facts=facts)
         except (*DAMAGES, OSError) as error:
@@ -64,6 +64,10 @@ def unreadable(path: Path, error: BaseException) -> RunError:
     """Say that a plan folder cannot be shown."""
     why = f"{type(error).__name__}: {error}"[:200]
     return RunError(f"{path}: the plan folder is damaged ({why}). Make it again with 'cofactor plan --out'.")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"plan.json holds {name}, which is no number")
 
 
 def _check(path: Path, facts: Any) -> None:

@@ -201,6 +201,8 @@ def _gained(gain: Facts) -> str:
         if over == "alone"
         else over
     )
+    if gain["mean"] == 0 and not gain["spread"]:
+        return f"That is the same as of {who}."
     change = f"{abs(gain['mean']):.3f} {'lower' if gain['mean'] >= 0 else 'HIGHER'} than of {who}"
     if gain["low"] is None:
         return f"That is {change}."

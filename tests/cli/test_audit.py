@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from cofactor.cli import main
-from cofactor.federation.captured import CAPTURED
-from cofactor.federation.folder import read_audits
+from cofactor.federation.folder import CAPTURED, read_audits
 from cofactor.federation.run import Run
 from cofactor.privacy import answer_noise
 from tests.cli import worlds

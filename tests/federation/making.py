@@ -13,10 +13,11 @@ from cofactor.errors import RunError
 from cofactor.factors.model import Factors, seen_in
 from cofactor.federation.door import slack_of
 from cofactor.federation.federation import Federation
-from cofactor.federation.halves import Facts, Home, Promise, Split, State, array_of
+from cofactor.federation.halves import Facts, Home, Promise, State, array_of
 from cofactor.federation.messages import Message
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
+from cofactor.federation.splits import Split
 from cofactor.privacy.bounding import Bounded, sum_of_records, table_of_users
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.events import Bound

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cofactor.errors import RunError
-from cofactor.federation.halves import array_of, shared_units, weighted_mean
+from cofactor.federation.halves import array_of, weighted_mean
+from cofactor.federation.splits import shared_units
 from tests.federation.making import Off
 
 

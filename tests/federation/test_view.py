@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from cofactor.errors import ConfigError, Refused, RunError
-from cofactor.federation.captured import CAPTURED
 from cofactor.federation.channel import Failures
 from cofactor.federation.door import COORDINATOR, SUM
 from cofactor.federation.federation import Federation
-from cofactor.federation.folder import AUDITS, add_audit, read_audits, read_facts
+from cofactor.federation.folder import AUDITS, CAPTURED, add_audit, read_audits, read_facts
 from cofactor.federation.run import Run
 from cofactor.federation.verify import verify
 from cofactor.federation.view import OPENED, Capture, Truth, View

@@ -22,8 +22,8 @@ from cofactor.errors import ConfigError, PrivacyWarning
 from cofactor.factors.bayes import Bayes
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.federation import Federation
-from cofactor.federation.halves import shared_units
 from cofactor.federation.run import Run
+from cofactor.federation.splits import shared_units
 from cofactor.federation.view import PARTY
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.one_run import Curve

@@ -16,8 +16,9 @@ from cofactor.config import not_negative, one_of, plain_numbers, positive, whole
 from cofactor.errors import ConfigError, RunError
 from cofactor.factors.model import Factors, HomeFit, seen_in
 from cofactor.federation.door import COORDINATOR
-from cofactor.federation.halves import Facts, Home, Promise, Split, State, array_of
+from cofactor.federation.halves import Facts, Home, Promise, State, array_of
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.noise import gaussian
 from cofactor.privacy.schedule import Schedule

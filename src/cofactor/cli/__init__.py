@@ -1,5 +1,6 @@
 """The command line: argv in, one call, text out."""
 
+import gc
 import io
 import sys
 import traceback
@@ -8,10 +9,13 @@ import warnings
 from cofactor.errors import CofactorError, PrivacyWarning
 
 REFUSED, USAGE, BUG, INTERRUPTED = 1, 2, 70, 130
+_OBJECTS = 50_000
+"""How many new ones Python waits for before it looks for garbage: of what a command loads, none is."""
 
 
 def main() -> None:
     """Run a command; a user's mistake is one line and exit code 1 or 2, our own is 70."""
+    gc.set_threshold(_OBJECTS)
     from cofactor.cli.app import app
     from cofactor.cli.text import print_error, print_json_error
 

@@ -57,7 +57,7 @@ class Given:
 
     def _federation(self) -> "Federation | None":
         """Read files as parties that relate as those of the run did; None if the run keeps their ratings."""
-        from cofactor.federation.captured import CAPTURED
+        from cofactor.federation.folder import CAPTURED
 
         together = self.facts.get("together")
         if not together:

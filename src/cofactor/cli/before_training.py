@@ -11,7 +11,7 @@ from cofactor.errors import BudgetExceeded, ConfigError, RunError
 if TYPE_CHECKING:
     from cofactor.cli.settings import SurveyWish
     from cofactor.federation.federation import Federation
-    from cofactor.federation.halves import Split
+    from cofactor.federation.splits import Split
     from cofactor.privacy.budget import Budget
     from cofactor.survey.result import Survey
 

@@ -66,7 +66,7 @@ def audit_of(kind: str, folder: Path) -> tuple[object, ...]:
 
 def print_captured(facts: Mapping[str, Any], folder: Path) -> None:
     """Warn of what lies in a run's folder, if anything was captured."""
-    from cofactor.federation.captured import CAPTURED
+    from cofactor.federation.folder import CAPTURED
 
     roles = facts.get("captured") or ()
     if roles and (folder / CAPTURED).exists():

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cofactor.cli.settings import BudgetWish, RecipeWish, Wish
-    from cofactor.federation.halves import Facts, Split
+    from cofactor.federation.halves import Facts
+    from cofactor.federation.splits import Split
     from cofactor.privacy.budget import Adjacency, Budget, Unit
 
 PLANNED = tuple(each for each in RECIPES if each not in ("objective-perturbation", "alone", "pooled"))

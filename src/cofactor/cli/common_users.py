@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cofactor.cli.settings import FederationWish
     from cofactor.federation.federation import Federation
     from cofactor.federation.finding import Alignment
-    from cofactor.federation.halves import Split
+    from cofactor.federation.splits import Split
 
 _USUAL = (("align", "union"), ("among", "leader"), ("id-rule", "exact"))
 

@@ -17,8 +17,8 @@ from cofactor.figures import readable
 if TYPE_CHECKING:
     from cofactor.data.synthetic import Synthetic
     from cofactor.federation.federation import Federation
-    from cofactor.federation.halves import Split
     from cofactor.federation.run import Run
+    from cofactor.federation.splits import Split
 
 DEMO_FOLDER = Path("runs/demo")
 """Each demo replaces the one before; a folder that was named is never replaced."""

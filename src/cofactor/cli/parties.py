@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cofactor.data.tables import Table
     from cofactor.federation.channel import Failures
     from cofactor.federation.federation import Federation
-    from cofactor.federation.halves import Split
     from cofactor.federation.party import Party
+    from cofactor.federation.splits import Split
 
 
 SPLITS = (
@@ -32,7 +32,7 @@ SPLITS = (
 
 def checked_split(files: Sequence[Path], asked: "FederationWish") -> "Split":
     """Return how the parties' ratings relate; refuse what makes no federation."""
-    from cofactor.federation.halves import Split
+    from cofactor.federation.splits import Split
 
     several = len(files) > 1
     if not several and asked.split is None and asked.parties is None:

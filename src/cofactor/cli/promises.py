@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 def promised(guarantee: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return by group of users what a stored guarantee promises at least; nothing if all have the same."""
-    from cofactor.privacy.guarantee import Guarantee
-
     if not guarantee.get("personal"):
         return []
+    from cofactor.privacy.guarantee import Guarantee
+
     read = Guarantee.from_json(guarantee)
     assert read.personal is not None
     return [

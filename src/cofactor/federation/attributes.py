@@ -9,8 +9,8 @@ from cofactor.data.codes import Numbers
 from cofactor.data.coding import Coding
 from cofactor.data.numbering import number
 from cofactor.errors import ConfigError, DataError
-from cofactor.federation.halves import Split
 from cofactor.federation.party import Party
+from cofactor.federation.splits import Split
 
 Tables = UserAttributes | Mapping[str, UserAttributes]
 """One table for all parties, or one for each by the party's name."""

@@ -15,8 +15,6 @@ from cofactor.errors import RunError
 from cofactor.factors.model import Factors
 from cofactor.federation.view import Captured, Seen, Truth, View
 
-CAPTURED = "captured-UNSAFE"
-"""The folder's name in a run folder."""
 _WARNING = (
     "UNSAFE. Here lie messages of a simulation as some of its roles saw them, and, to score attacks on them, "
     "the ratings themselves. Do not pass this folder on: remove it from a run that you share.\n"

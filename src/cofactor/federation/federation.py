@@ -21,8 +21,9 @@ from cofactor.errors import ConfigError, DataError
 from cofactor.federation.aligning import Align, aligned, joined, only_common
 from cofactor.federation.attributes import check_attributes, coding_of, shared_out
 from cofactor.federation.finding import Alignment, Among
-from cofactor.federation.halves import Facts, Split
+from cofactor.federation.halves import Facts
 from cofactor.federation.party import Party
+from cofactor.federation.splits import Split
 from cofactor.federation.weights import PublicWeights, own_weights
 from cofactor.privacy.personal import PersonalBudget
 from cofactor.privacy.weights import Weights

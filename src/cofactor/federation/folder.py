@@ -14,6 +14,8 @@ from cofactor.errors import RunError
 
 AUDITS = "audits"
 """Where a run folder keeps what later audits found."""
+CAPTURED = "captured-UNSAFE"
+"""And where what roles of a simulation saw."""
 FORMAT = 2
 """Version of the run folder's layout; docs/run-folder.md describes it."""
 

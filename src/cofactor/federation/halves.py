@@ -6,7 +6,7 @@ simply missing. Both can say what they must remember to go on after a restart.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,12 @@ from cofactor.factors.model import Factors
 from cofactor.federation.door import Door
 from cofactor.federation.messages import Message
 from cofactor.federation.party import Party
+from cofactor.federation.splits import Split
 from cofactor.federation.weights import PublicWeights
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.schedule import Schedule
 
-Split = Literal["horizontal", "vertical", "on-device"]
 _HUGE = 1e15
 State = Mapping[str, NDArray[Any]]
 """Arrays by name: what a half must remember. Numbers are arrays of no dimension."""
@@ -246,11 +246,6 @@ def splits_of(recipe: Any) -> tuple[Split, ...]:
     """Return the kinds of federations that a recipe serves, the usual one first."""
     found: tuple[Split, ...] = getattr(recipe, "splits", (recipe.split,))
     return found
-
-
-def shared_units(split: Split, unit: Unit) -> bool:
-    """Say whether parties hold parts of the same unit: only users of a vertical federation are shared."""
-    return split == "vertical" and unit == "user"
 
 
 def weighted_mean(

@@ -14,10 +14,10 @@ from cofactor.data.ids import Id
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, RunError, UnknownId
 from cofactor.factors.model import Factors, Recommendation
-from cofactor.federation.captured import CAPTURED, read_captured, write_captured
+from cofactor.federation.captured import read_captured, write_captured
 from cofactor.federation.finding import Alignment
-from cofactor.federation.folder import FORMAT, read_facts, write_facts, write_whole
-from cofactor.federation.halves import Split
+from cofactor.federation.folder import CAPTURED, FORMAT, read_facts, write_facts, write_whole
+from cofactor.federation.splits import Split
 from cofactor.federation.view import Captured
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.progress import Progress

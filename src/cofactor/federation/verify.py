@@ -19,11 +19,10 @@ from typing import Any
 from cofactor.config import from_table
 from cofactor.errors import CofactorError, LedgerError, PrivacyWarning, RunError
 from cofactor.federation.books import all_released, released
-from cofactor.federation.captured import CAPTURED
 from cofactor.federation.door import COORDINATOR
-from cofactor.federation.folder import AUDITS, digests, read_audits, read_facts, seal
-from cofactor.federation.halves import shared_units
+from cofactor.federation.folder import AUDITS, CAPTURED, digests, read_audits, read_facts, seal
 from cofactor.federation.labels import round_of
+from cofactor.federation.splits import shared_units
 from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION, SumStep
 from cofactor.federation.transcript import AGREED, Sent, Transcript
 from cofactor.privacy.budget import Budget

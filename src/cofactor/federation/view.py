@@ -16,8 +16,8 @@ from cofactor.data.scale import Scale
 from cofactor.errors import ConfigError, RunError
 from cofactor.factors.model import Factors
 from cofactor.federation.door import COORDINATOR
-from cofactor.federation.halves import Split
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 
 PUBLIC = "public"
 """Who sees what is published, and no message."""

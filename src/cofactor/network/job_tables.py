@@ -61,7 +61,7 @@ class Job:
     def training(self) -> dict[str, Any]:
         """Return the table of a training."""
         from cofactor.data.coding import Coding
-        from cofactor.federation.halves import Split
+        from cofactor.federation.splits import Split
         from cofactor.network.training_terms import TrainingWork
 
         asked = self.federation

@@ -18,13 +18,14 @@ from cofactor.federation.books import open_ledger, released, reserve
 from cofactor.federation.declining import Declining
 from cofactor.federation.drive import Session
 from cofactor.federation.finding import Alignment
-from cofactor.federation.halves import Facts, Recipe, shared_units
+from cofactor.federation.halves import Facts, Recipe
 from cofactor.federation.host import Host
 from cofactor.federation.messages import heading
 from cofactor.federation.opening import Key
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.federation.session import told_before
+from cofactor.federation.splits import shared_units
 from cofactor.federation.summing import Decryption
 from cofactor.federation.transcript import Transcript
 from cofactor.network.assuming import assumed, on_a_network

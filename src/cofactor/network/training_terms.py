@@ -21,7 +21,8 @@ from cofactor.errors import ConfigError, DataError, RunError
 from cofactor.federation.aligning import joined, numbered
 from cofactor.federation.federation import HAPPENED
 from cofactor.federation.finding import Alignment, Among
-from cofactor.federation.halves import Facts, Recipe, Split, splits_of
+from cofactor.federation.halves import Facts, Recipe, splits_of
+from cofactor.federation.splits import Split
 from cofactor.federation.summing import Summing
 from cofactor.network.searching import search_tells
 from cofactor.network.work import Telling

@@ -17,8 +17,9 @@ from typing import ClassVar, Self
 from cofactor.config import fraction, not_negative, plain_numbers, positive, whole
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.factors.model import HomeFit
-from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.halves import Facts, Home, Promise
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.events import Bound

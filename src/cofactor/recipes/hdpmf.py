@@ -13,8 +13,9 @@ from typing import ClassVar, Self, TypeVar
 from cofactor.config import plain_numbers, positive, whole
 from cofactor.errors import Refused, RunError
 from cofactor.federation.door import slack_of
-from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.halves import Facts, Home, Promise
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.mechanisms import DiscreteLaplace

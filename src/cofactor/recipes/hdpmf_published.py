@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from cofactor.errors import ConfigError, RunError
 from cofactor.factors.model import Factors, HomeFit
 from cofactor.federation.door import COORDINATOR
-from cofactor.federation.halves import Facts, Home, Promise, Split, State, array_of
+from cofactor.federation.halves import Facts, Home, Promise, State, array_of
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.schedule import Schedule
 from cofactor.recipes.hdpmf_fit import Descent, PerRating, initial

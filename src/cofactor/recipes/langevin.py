@@ -10,8 +10,9 @@ from typing import ClassVar, Self
 
 from cofactor.config import plain_numbers, positive
 from cofactor.errors import ConfigError
-from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.halves import Facts, Home, Promise
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.mechanisms import Gaussian

@@ -17,8 +17,9 @@ from cofactor.config import plain_numbers, positive, whole
 from cofactor.data.grouping import Grouped
 from cofactor.errors import Refused, RunError
 from cofactor.factors.model import Factors
-from cofactor.federation.halves import Facts, Home, Promise, Split, State, array_of
+from cofactor.federation.halves import Facts, Home, Promise, State, array_of
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.answers import RandomizedResponse
 from cofactor.privacy.bounding import categories
 from cofactor.privacy.budget import Budget, Unit

@@ -21,8 +21,9 @@ from cofactor.crypto.shared_key import SharedKey
 from cofactor.data.public_items import PublicItems, public_items_lines
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.federation.door import OVERFLOW, Door
-from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.halves import Facts, Home, Promise
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.events import Bound
 from cofactor.privacy.fixed_point import FixedPoint

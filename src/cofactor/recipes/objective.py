@@ -16,8 +16,9 @@ from cofactor.data.grouping import Grouped
 from cofactor.errors import ConfigError, RunError
 from cofactor.factors.bayes_kernels import pack, sum_moments, unpack
 from cofactor.factors.model import Factors, HomeFit, seen_in
-from cofactor.federation.halves import Facts, Home, Promise, Split, State, array_of
+from cofactor.federation.halves import Facts, Home, Promise, State, array_of
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy import noise
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.schedule import Schedule

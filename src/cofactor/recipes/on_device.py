@@ -14,8 +14,9 @@ from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.factors.model import Factors
 from cofactor.federation.door import OVERFLOW, Door
 from cofactor.federation.federation import Federation
-from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.halves import Facts, Home, Promise
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.fixed_point import FixedPoint

@@ -14,8 +14,9 @@ from cofactor.data.public_items import PublicItems, public_items_lines
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.factors.bayes import Bayes
 from cofactor.federation.door import slack_of
-from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.halves import Facts, Home, Promise
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Adjacency, Budget, Unit
 from cofactor.privacy.events import Bound
 from cofactor.privacy.mechanisms import DiscreteLaplace

@@ -10,7 +10,8 @@ from cofactor.config import whole
 from cofactor.data.public_items import PublicItems
 from cofactor.data.ratings import Scale
 from cofactor.errors import ConfigError
-from cofactor.federation.halves import Facts, Split, splits_of
+from cofactor.federation.halves import Facts, splits_of
+from cofactor.federation.splits import Split
 from cofactor.federation.weights import PublicWeights
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.personal import PersonalBudget

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from cofactor.config import fraction, one_of, plain_numbers, positive, whole
 from cofactor.errors import ConfigError, Refused, RunError
 from cofactor.federation.door import OVERFLOW
-from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.halves import Facts, Home, Promise
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.events import Bound
 from cofactor.privacy.layers import Layers

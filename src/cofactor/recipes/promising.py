@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cofactor.federation.finding import Alignment
-from cofactor.federation.halves import Facts, Recipe, shared_units
+from cofactor.federation.halves import Facts, Recipe
+from cofactor.federation.splits import shared_units
 from cofactor.federation.weights import weights_lines
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event

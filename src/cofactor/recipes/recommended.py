@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cofactor.federation.halves import Split
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Unit
 
 USUAL_UNIT: dict[Split, Unit] = {"vertical": "rating", "horizontal": "user", "on-device": "user"}

@@ -16,10 +16,11 @@ from cofactor.federation.doubts import doubts_about
 from cofactor.federation.drive import Round, drive, farewell, rounds_had
 from cofactor.federation.federation import Federation
 from cofactor.federation.gauge import Gauge
-from cofactor.federation.halves import Recipe, shared_units, splits_of
+from cofactor.federation.halves import Recipe, splits_of
 from cofactor.federation.host import Host
 from cofactor.federation.run import Run
 from cofactor.federation.session import alone_in, begun, end_told, tell, terms_of, told_before
+from cofactor.federation.splits import shared_units
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.ledger import Ledger

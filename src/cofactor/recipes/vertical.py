@@ -10,8 +10,9 @@ from typing import ClassVar, Self
 from cofactor.config import plain_numbers, whole
 from cofactor.data.public_items import public_items_lines
 from cofactor.errors import Refused
-from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.halves import Facts, Home, Promise
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.schedule import Schedule
 from cofactor.recipes.clipping import EmbeddingClipping, GradientClipping

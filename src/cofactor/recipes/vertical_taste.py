@@ -12,8 +12,9 @@ from cofactor.data.public_items import public_items_lines
 from cofactor.errors import ConfigError, Refused
 from cofactor.factors.bayes import Bayes
 from cofactor.federation.door import OVERFLOW
-from cofactor.federation.halves import Facts, Home, Promise, Split
+from cofactor.federation.halves import Facts, Home, Promise
 from cofactor.federation.messages import Message
+from cofactor.federation.splits import Split
 from cofactor.privacy.budget import Budget, Unit
 from cofactor.privacy.calibrate import calibrated
 from cofactor.privacy.events import Bound

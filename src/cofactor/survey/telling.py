@@ -6,8 +6,8 @@ from typing import cast
 
 from cofactor.config import as_table
 from cofactor.federation.books import released
-from cofactor.federation.halves import Split
 from cofactor.federation.run import PartyFacts, Together
+from cofactor.federation.splits import Split
 from cofactor.federation.transcript import Transcript
 from cofactor.privacy.assumptions import Assumption
 from cofactor.privacy.events import Event

@@ -256,6 +256,27 @@ def test_one_page_too_many_is_turned_away_until_another_is_closed(
         each.__exit__(None, None, None)
 
 
+def test_one_question_too_many_is_turned_away_whatever_else_this_process_does(
+    making: Making, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_server, "_MOST_AT_ONCE", 2)  # fewer than there are threads here already
+    with served(making.run, no_page) as address:
+        asking = Asking(address)
+        silent = [socket.create_connection(("127.0.0.1", asking.port)) for _ in range(2)]
+        with pytest.raises(ConnectionError):
+            asking.status(asking.home)
+        for each in silent:
+            each.close()
+
+        def answered() -> bool:
+            try:
+                return asking.status(asking.home) == 200
+            except ConnectionError:
+                return False
+
+        until(answered)
+
+
 def test_a_place_that_is_taken_is_named(making: Making, asking: Asking) -> None:
     with (
         pytest.raises(ConfigError, match=f"--port {asking.port}: 127.0.0.1 cannot be listened on"),

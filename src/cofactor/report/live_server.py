@@ -29,7 +29,7 @@ _SLOW = 10.0
 _MOST_PAGES = 16
 """How many pages may watch at the same time."""
 _MOST_AT_ONCE = 100
-"""How many threads there may be before whoever asks is turned away: everybody who is answered takes one."""
+"""How many may be answered before whoever asks is turned away: each takes a thread."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Connection": "close",
@@ -74,6 +74,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((HOST, port), _Handler)
         self.live, self.token = live, secrets.token_urlsafe(32)
         self.watching = threading.BoundedSemaphore(_MOST_PAGES)
+        self.answering = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def server_bind(self) -> None:
         """Listen, without asking anybody what this machine is called."""
@@ -82,7 +83,14 @@ class _Server(ThreadingHTTPServer):
 
     def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
         """Turn away whoever is one too many."""
-        return threading.active_count() < _MOST_AT_ONCE
+        return self.answering.acquire(blocking=False)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and leave the place to somebody else."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.answering.release()
 
     @property
     def host(self) -> str:

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from cofactor.report.live_server import served
 from tests.cli import worlds
 from tests.report.conftest import Opened, Seen
+from tests.report.looking import FOLD, UNFOLD, barriers, never_scrolls_sideways, picture
 from tests.report.making import facts_of
-from tests.report.test_page_for_everyone import PICTURES, RULES, UNFOLD
 from tests.report.test_underway import words_of
 from tests.report.watching import SECONDS, Making, no_page
 
@@ -167,18 +166,15 @@ def test_a_page_that_is_left_alone_says_so(making: Making, opened: Opened) -> No
     assert "Round 8 of 20" in words_of(page.locator("#head").inner_html())
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_barrier_and_screenshots_are_taken(scheme: str, making: Making, opened: Opened) -> None:
-    with watching(making, opened, color_scheme=scheme) as seen:
+def test_axe_finds_no_barrier_and_screenshots_are_taken(making: Making, opened: Opened) -> None:
+    with watching(making, opened) as seen:
         seen.page.evaluate(UNFOLD)
-        found = Axe().run(seen.page, options=RULES).response["violations"]
-        assert not found, json.dumps([(each["id"], each["help"]) for each in found])
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        seen.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = false)")
-        seen.page.screenshot(path=PICTURES / f"live-{scheme}.jpeg", full_page=True, quality=90)
-        for width in (320, 768):
-            seen.page.set_viewport_size({"width": width, "height": 700})
-            assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert not (found := barriers(seen.page)), found
+        seen.page.evaluate(FOLD)
+        picture(seen.page, "live-dark")
+        seen.page.emulate_media(color_scheme="light")
+        picture(seen.page, "live-light")
+        assert never_scrolls_sideways(seen.page)
 
 
 def test_a_real_training_is_watched_stopped_and_reported(
@@ -208,7 +204,6 @@ def test_a_real_training_is_watched_stopped_and_reported(
         assert part in text
     assert seen.page.locator("#stop").count() == 0
     alone_and_content(seen, address)
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    seen.page.screenshot(path=PICTURES / "live-stopped.jpeg", full_page=True, quality=90)
+    picture(seen.page, "live-stopped")
     watcher.send_signal(signal.SIGINT)
     watcher.communicate(timeout=SECONDS)

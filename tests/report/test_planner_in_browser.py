@@ -1,17 +1,14 @@
 """The planner's page in a browser: a slider moves every number and text to those of plan.json."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from cofactor.figures import percent, rounded_up
 from tests.report import plans
 from tests.report.conftest import Opened, Seen
+from tests.report.looking import UNFOLD, barriers, never_scrolls_sideways, picture
 from tests.report.making import EVIL
-from tests.report.test_page_for_everyone import PICTURES, RULES, UNFOLD
 
 TEXTS = ("command", "toml", "python", "plan")
 
@@ -191,41 +188,31 @@ def test_a_screen_reader_is_told_what_is_slid_and_what_changed(shops: Path, open
     assert told.all_text_contents() == [page.locator("[data-slot=summary]").text_content()]
 
 
-def barriers(seen: Seen) -> list[Any]:
-    found = Axe().run(seen.page, options=RULES).response["violations"]
-    return [(each["id"], each["help"], [node["html"][:200] for node in each["nodes"][:3]]) for each in found]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["shops", "devices"])
 def test_axe_finds_no_barrier_before_or_after_a_choice(
-    kind: str, scheme: str, opened: Opened, request: pytest.FixtureRequest
+    kind: str, opened: Opened, request: pytest.FixtureRequest
 ) -> None:
-    seen = opened(request.getfixturevalue(kind), color_scheme=scheme)
+    seen = opened(request.getfixturevalue(kind))
     seen.page.evaluate(UNFOLD)
-    assert not (found := barriers(seen)), json.dumps(found, indent=1)
+    assert not (found := barriers(seen.page)), found
     press(seen, "Budget: epsilon", "End")
     if kind == "shops":
         press(seen, "Population", "Home")  # nothing is planned there
-    assert not (found := barriers(seen)), json.dumps(found, indent=1)
+    assert not (found := barriers(seen.page)), found
 
 
-@pytest.mark.parametrize("width", [320, 768])
-def test_the_page_never_scrolls_sideways(width: int, shops: Path, devices: Path, opened: Opened) -> None:
+def test_the_page_never_scrolls_sideways(shops: Path, devices: Path, opened: Opened) -> None:
     for path in (shops, devices):
-        seen = opened(path, viewport={"width": width, "height": 700})
+        seen = opened(path)
         seen.page.evaluate(UNFOLD)
         press(seen, "Budget: epsilon", "End")
-        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert never_scrolls_sideways(seen.page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_screenshots_are_taken_for_people_to_look_at(
     scheme: str, shops: Path, devices: Path, opened: Opened
 ) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
     for name, path in (("plan", shops), ("plan-devices", devices)):
         page = opened(path, color_scheme=scheme, viewport={"width": 1100, "height": 900}).page
-        target = PICTURES / f"{name}-{scheme}.jpeg"
-        page.screenshot(path=target, full_page=True, quality=90)
-        assert target.stat().st_size > 20_000
+        picture(page, f"{name}-{scheme}")

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Any, cast
 
-from cofactor.cli.mlflow_log import typed
 from cofactor.cli.sums import ABOUT_SUMS, check_sum, with_sum
+from cofactor.cli.typed import typed
 from cofactor.config import one_of
 from cofactor.errors import ConfigError, Refused, did_you_mean
 from cofactor.recipes.named import RECIPES as RECIPES

@@ -1,9 +1,7 @@
 """`--mlflow URI`: a finished run, told to MLflow. It is on disk before; what fails here loses nothing."""
 
 import os
-import re
 import shlex
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cofactor.cli.text import YELLOW, print_line
+from cofactor.cli.typed import masked
 from cofactor.errors import ConfigError, Refused
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class Tracking:
     @property
     def shown(self) -> str:
         """The URI without a password."""
-        return _masked(self.uri)
+        return masked(self.uri)
 
     def check(self) -> None:
         """Refuse a URI that cannot be used, before anything is trained."""
@@ -136,7 +135,7 @@ class Tracking:
         if "HTTPConnectionPool" in str(error) or "HTTPSConnectionPool" in str(error):
             return "no server answers there"
         lines = str(error).replace(self.uri, self.shown).strip().splitlines() or [type(error).__name__]
-        return _masked(lines[0].strip())[:300].rstrip(".")
+        return masked(lines[0].strip())[:300].rstrip(".")
 
 
 def checked_tracking(uri: str | None) -> Tracking | None:
@@ -216,15 +215,3 @@ def _environment() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def typed() -> list[str]:
-    """Return the command that was typed, to be told of: without the password that its URI may have."""
-    pairs = zip(sys.argv, sys.argv[1:], strict=False)
-    words = [_masked(word) if "--mlflow" in (last, word.partition("=")[0]) else word for last, word in pairs]
-    return ["cofactor", *words]
-
-
-def _masked(text: str) -> str:
-    """Hide who logs in, and what a URI asks with: passwords stand in both, and may hold any letter."""
-    return re.sub(r"\?\S*=\S*", "?***", re.sub(r"(?<!file:)(?<!/)//.*@", "//***@", text))

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cofactor.cli.mlflow_log import typed
+from cofactor.cli.typed import typed
 from cofactor.errors import CofactorError, RunError
 
 SUFFIX = ".unfinished"

@@ -23,25 +23,8 @@ from tests.report import making
 ARTIFACTS = ["guarantee.txt", "privacy-card.json", "privacy-card.md", "report.html"]
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ratings, and a run; nobody may change it."""
-    folder = worlds.write(tmp_path_factory.mktemp("world"))
-    making.asked(folder, *TRAIN, "--epsilon", 2, "--out", "run")
-    return folder
-
-
-@pytest.fixture
-def folder(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same, to be worked in."""
-    there = shutil.copytree(world, tmp_path / "there")
-    monkeypatch.chdir(there)
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    return there
-
-
-def test_settings_budget_and_who_took_part_are_params(folder: Path, cofactor: Command) -> None:
-    run, params = making.facts_of(folder / "run"), logged(cofactor).params
+def test_settings_budget_and_who_took_part_are_params(to_log: Path, cofactor: Command) -> None:
+    run, params = making.facts_of(to_log / "run"), logged(cofactor).params
     assert params["recipe.kind"] == "HorizontalMF"
     for name in ("rounds", "factors", "learning_rate"):
         assert json.loads(params[f"recipe.{name}"]) == run["recipe"][name]
@@ -52,8 +35,8 @@ def test_settings_budget_and_who_took_part_are_params(folder: Path, cofactor: Co
     assert budget == ["2.0", "1e-06", "user", "empty"]
 
 
-def test_promise_costs_and_errors_are_metrics(folder: Path, cofactor: Command) -> None:
-    run, metrics = making.facts_of(folder / "run"), logged(cofactor).metrics
+def test_promise_costs_and_errors_are_metrics(to_log: Path, cofactor: Command) -> None:
+    run, metrics = making.facts_of(to_log / "run"), logged(cofactor).metrics
     promised, together = run["guarantee"], run["together"]
     expected = {
         "epsilon_proved": promised["epsilon"],
@@ -68,9 +51,9 @@ def test_promise_costs_and_errors_are_metrics(folder: Path, cofactor: Command) -
         assert metrics[name] == [(0, value)], name
 
 
-def test_every_round_is_told_by_its_number(folder: Path, cofactor: Command) -> None:
+def test_every_round_is_told_by_its_number(to_log: Path, cofactor: Command) -> None:
     metrics = logged(cofactor).metrics
-    rounds = Folder.read(folder / "run").rounds()
+    rounds = Folder.read(to_log / "run").rounds()
     assert len(rounds) > ROUNDS
     of_rounds = {"epsilon", "answered", "bytes", "seconds"}
     assert {name for name in metrics if "round_" in name} == {f"round_{name}" for name in of_rounds}
@@ -78,21 +61,21 @@ def test_every_round_is_told_by_its_number(folder: Path, cofactor: Command) -> N
         assert metrics[f"round_{name}"] == [(each["step"], each["numbers"][name]) for each in rounds], name
 
 
-def test_guarantee_card_and_report_are_those_of_the_run(folder: Path, cofactor: Command) -> None:
+def test_guarantee_card_and_report_are_those_of_the_run(to_log: Path, cofactor: Command) -> None:
     found = logged(cofactor)
     assert list(found.files) == ARTIFACTS
     for ending in ("md", "json"):
         assert cofactor("report", "run", "--out", "run.html", "--card", f"run.{ending}").code == 0
         assert found.files[f"privacy-card.{ending}"] == Path(f"run.{ending}").read_text()
-    whole = Folder.read(folder / "run")
+    whole = Folder.read(to_log / "run")
     told_of = replace(whole, events=tuple(each for each in whole.events if each["stage"] != STAGE))
     assert found.files["report.html"] == page(told_of, beside_of(told_of, verified=True, policy=None))
     assert found.files["report.html"] != Path("run.html").read_text()
     assert found.files["guarantee.txt"] == f"{whole.guarantee['statement']}\n"
 
 
-def test_run_stands_under_its_name_with_its_seal_and_promise(folder: Path, cofactor: Command) -> None:
-    found, run = logged(cofactor), making.facts_of(folder / "run")
+def test_run_stands_under_its_name_with_its_seal_and_promise(to_log: Path, cofactor: Command) -> None:
+    found, run = logged(cofactor), making.facts_of(to_log / "run")
     assert (found.name, found.status) == ("run", "3")
     tags = {name.removeprefix("cofactor."): text for name, text in found.tags.items() if "cofactor." in name}
     assert (tags["seal"], tags["holds"], tags["recipe"]) == (run["seal"], "true", "HorizontalMF")
@@ -100,8 +83,8 @@ def test_run_stands_under_its_name_with_its_seal_and_promise(folder: Path, cofac
     assert "no noise was added" in tags["measured"]
 
 
-def test_no_user_no_model_no_ledger_and_no_gauge_is_told(folder: Path, cofactor: Command) -> None:
-    gauged = {name for each in Folder.read(folder / "run").rounds(STAGE) for name in each["numbers"]}
+def test_no_user_no_model_no_ledger_and_no_gauge_is_told(to_log: Path, cofactor: Command) -> None:
+    gauged = {name for each in Folder.read(to_log / "run").rounds(STAGE) for name in each["numbers"]}
     assert gauged == {"signal_to_noise", "clipped"}
     found = logged(cofactor)
     text = found.everything
@@ -109,14 +92,14 @@ def test_no_user_no_model_no_ledger_and_no_gauge_is_told(folder: Path, cofactor:
     assert not re.search("signal_to_noise|Signal divided by noise", text)
     names = {path.name for path in found.place.rglob("*") if path.is_file()}
     assert names == {*ARTIFACTS, *found.params, *found.tags, *found.metrics, "meta.yaml"}
-    assert str(folder) not in text.partition("meta.yaml")[0]
+    assert str(to_log) not in text.partition("meta.yaml")[0]
 
 
-def test_where_parties_are_people_no_text_that_names_them_is_told(folder: Path, cofactor: Command) -> None:
+def test_where_parties_are_people_no_text_that_names_them_is_told(to_log: Path, cofactor: Command) -> None:
     people = ("ottoline", "bartholomew", "philippa")
     for number, name in enumerate(people):
         own = worlds.RATINGS.where(worlds.RATINGS.users == number)
-        (folder / f"{name}.csv").write_text(worlds.text(own))
+        (to_log / f"{name}.csv").write_text(worlds.text(own))
     words = ("--split", "on-device", "--epsilon", 4, "--ratings-each", 20, "--scale", "1:5", "-q")
     assert cofactor("train", *(f"{name}.csv" for name in people), *words, "--out", "phones").code == 0
     found = logged(cofactor, "phones")
@@ -125,23 +108,23 @@ def test_where_parties_are_people_no_text_that_names_them_is_told(folder: Path, 
     assert not [name for name in people if name in found.everything.lower()]
 
 
-def test_promise_that_the_folder_does_not_bear_out_does_not_hold(folder: Path, cofactor: Command) -> None:
-    with (folder / "run" / "model.npz").open("ab") as file:
+def test_promise_that_the_folder_does_not_bear_out_does_not_hold(to_log: Path, cofactor: Command) -> None:
+    with (to_log / "run" / "model.npz").open("ab") as file:
         file.write(b"more")
     found = logged(cofactor)
     assert found.tags["cofactor.holds"] == "false"
     assert json.loads(found.files["privacy-card.json"])["verified"] is False
 
 
-def test_damaged_run_is_refused_before_anything_leaves(folder: Path, cofactor: Command) -> None:
-    (folder / "run" / "events.jsonl").write_text("[1, 2]\n")
+def test_damaged_run_is_refused_before_anything_leaves(to_log: Path, cofactor: Command) -> None:
+    (to_log / "run" / "events.jsonl").write_text("[1, 2]\n")
     done = cofactor("export", "run", "--mlflow", store())
     assert (done.code, "run: the run folder is damaged (events.jsonl: Typ" in done.err) == (2, True)
     assert told() == []
 
 
 @pytest.mark.parametrize("kind", ["survey", "pooled"])
-def test_what_has_no_rounds_is_told_as_well(kind: str, folder: Path, cofactor: Command) -> None:
+def test_what_has_no_rounds_is_told_as_well(kind: str, to_log: Path, cofactor: Command) -> None:
     assert cofactor(*making.COMMANDS[kind], "--out", kind).code == 0
     found = logged(cofactor, kind)
     assert (list(found.files), found.metrics["rounds"][0][1]) == (ARTIFACTS, 1 if kind == "survey" else 0)
@@ -150,9 +133,9 @@ def test_what_has_no_rounds_is_told_as_well(kind: str, folder: Path, cofactor: C
     assert not [name for name in found.metrics if "rmse" in name]
 
 
-def test_a_run_is_told_once_unless_it_is_asked_for_again(folder: Path, cofactor: Command) -> None:
+def test_a_run_is_told_once_unless_it_is_asked_for_again(to_log: Path, cofactor: Command) -> None:
     first = logged(cofactor)
-    shutil.copytree(folder / "run", folder / "copy")
+    shutil.copytree(to_log / "run", to_log / "copy")
     done = cofactor("export", "copy", "--mlflow", store())
     assert f"MLflow has this run already: {first.place.name} at file:" in done.out
     assert (done.code, "add --force" in done.out, len(told())) == (0, True, 1)
@@ -162,7 +145,7 @@ def test_a_run_is_told_once_unless_it_is_asked_for_again(folder: Path, cofactor:
 
 
 def test_what_arrived_in_part_is_marked_and_sent_anew(
-    folder: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
+    to_log: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mlflow.tracking import MlflowClient
 
@@ -181,16 +164,16 @@ def test_what_arrived_in_part_is_marked_and_sent_anew(
     assert sorted(each.status for each in told()) == ["3", "4"]
 
 
-def test_training_tells_of_its_run_when_it_is_saved(folder: Path, cofactor: Command) -> None:
+def test_training_tells_of_its_run_when_it_is_saved(to_log: Path, cofactor: Command) -> None:
     done = cofactor(*TRAIN, "--epsilon", 2, "--out", "new", "--mlflow", store())
     assert done.code == 0, done.err
     [found] = told()
     assert f"Logged to MLflow at {store()}, experiment cofactor: {found.place.name}." in done.out
     assert "Errors were sent, too. They are measured with private ratings" in done.out
-    assert found.tags["cofactor.seal"] == making.facts_of(folder / "new")["seal"]
+    assert found.tags["cofactor.seal"] == making.facts_of(to_log / "new")["seal"]
 
 
-def test_sweep_tells_of_every_run_once(folder: Path, cofactor: Command) -> None:
+def test_sweep_tells_of_every_run_once(to_log: Path, cofactor: Command) -> None:
     words = ("sweep", *FIXED, "--rounds", 1, "--out", "sw", "--mlflow", store(), "-q")
     done = cofactor(*words, "--epsilons", "none,1")
     assert (done.code, "Logged to MLflow: 2 runs; 0 were there already." in done.out) == (0, True), done.err
@@ -201,7 +184,7 @@ def test_sweep_tells_of_every_run_once(folder: Path, cofactor: Command) -> None:
 
 
 def test_environment_is_as_it_was_and_mlflow_calls_nobody_else(
-    folder: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
+    to_log: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mlflow.tracking import MlflowClient
 

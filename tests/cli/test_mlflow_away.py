@@ -1,7 +1,6 @@
 """`--mlflow` where no server answers, or a URI is wrong: nothing is lost, and no password is printed."""
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -10,30 +9,11 @@ import pytest
 from cofactor.cli.mlflow_log import NotLogged, Tracking
 from cofactor.cli.text import ProgressLine
 from cofactor.progress import Progress
-from tests.cli import worlds
 from tests.cli.tracked import FIXED, TRAIN, logged, store
 from tests.conftest import Command, Outcome
-from tests.report import making
 
 NOWHERE = "http://bob:hun%40ter2@127.0.0.1:9/?token=opensesame"
 """Where nobody listens."""
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ratings, and a run; nobody may change it."""
-    folder = worlds.write(tmp_path_factory.mktemp("world"))
-    making.asked(folder, *TRAIN, "--epsilon", 2, "--out", "run")
-    return folder
-
-
-@pytest.fixture
-def folder(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same, to be worked in."""
-    there = shutil.copytree(world, tmp_path / "there")
-    monkeypatch.chdir(there)
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    return there
 
 
 def silent(done: Outcome) -> bool:
@@ -49,20 +29,20 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
 def test_training_is_complete_though_the_server_went_away(
-    as_json: tuple[str, ...], folder: Path, cofactor: Command, lost: None
+    as_json: tuple[str, ...], to_log: Path, cofactor: Command, lost: None
 ) -> None:
     done = cofactor(*TRAIN, "--epsilon", 2, "--out", "new", "--mlflow", NOWHERE, *as_json)
     assert (done.code, silent(done)) == (1, True)
     assert "no server answers there. The run is complete, in new. To log it again: cofactor exp" in done.err
     assert ('"kind": "NotLogged"' if as_json else "Saved in new.") in done.out
     assert cofactor("verify", "new").code == 0
-    assert not (folder / "new.unfinished").exists()
+    assert not (to_log / "new.unfinished").exists()
     assert logged(cofactor, "new").status == "3"
 
 
 @pytest.mark.parametrize("option", [("--mlflow", NOWHERE), (f"--mlflow={NOWHERE}",)])
 def test_commands_that_are_proposed_have_no_password(
-    option: tuple[str, ...], folder: Path, cofactor: Command, lost: None, monkeypatch: pytest.MonkeyPatch
+    option: tuple[str, ...], to_log: Path, cofactor: Command, lost: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(_: object, event: Progress) -> None:
         raise KeyboardInterrupt
@@ -78,16 +58,16 @@ def test_commands_that_are_proposed_have_no_password(
 
 @pytest.mark.parametrize("words", [("export", "run"), (*TRAIN, "--epsilon", 2, "--out", "new"), ("sweep",)])
 def test_server_that_is_not_there_is_found_out_before_anything_is_done(
-    words: tuple[object, ...], folder: Path, cofactor: Command
+    words: tuple[object, ...], to_log: Path, cofactor: Command
 ) -> None:
     swept = (*FIXED, "--epsilons", 1, "--out", "new") if words == ("sweep",) else ()
     done = cofactor(*words, *swept, "--mlflow", NOWHERE)
-    assert (done.code, done.out, (folder / "new").exists()) == (1, "", False)
+    assert (done.code, done.out, (to_log / "new").exists()) == (1, "", False)
     assert "http://***@127.0.0.1:9/?*** cannot be used: no server answers there. Nothing was don" in done.err
     assert silent(done)
 
 
-def test_sweep_is_complete_though_the_server_went_away(folder: Path, cofactor: Command, lost: None) -> None:
+def test_sweep_is_complete_though_the_server_went_away(to_log: Path, cofactor: Command, lost: None) -> None:
     words = ("sweep", *FIXED, "--rounds", 1, "--out", "sw", "--epsilons", "1,2", "-q")
     done = cofactor(*words, "--mlflow", NOWHERE)
     assert (done.code, silent(done)) == (1, True)
@@ -132,9 +112,9 @@ def test_password_that_mlflow_spells_otherwise_is_not_told_either(monkeypatch: p
 
 @pytest.mark.parametrize("words", [("export", "run"), (*TRAIN, "--epsilon", 2, "--out", "new")])
 def test_missing_package_is_named_before_anything_is_done(
-    words: tuple[object, ...], folder: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
+    words: tuple[object, ...], to_log: Path, cofactor: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
     done = cofactor(*words, "--mlflow", store())
-    assert (done.code, done.out, (folder / "new").exists()) == (2, "", False)
+    assert (done.code, done.out, (to_log / "new").exists()) == (2, "", False)
     assert "--mlflow needs the package mlflow-skinny. Run: pip install 'mlflow-skinny>=3.1,<4'" in done.err

@@ -63,6 +63,23 @@ def test_a_role_that_holds_no_ratings_is_not_a_party(tmp_path: Path) -> None:
     assert [each.sender for each in exchanges] == [PARTIES, "items"]
 
 
+def test_of_each_message_is_known_what_had_been_sent_before(tmp_path: Path) -> None:
+    sent = [("coordinator", "first"), ("north", "noise"), ("coordinator", "second"), ("north", "nothing")]
+    lines = [
+        {"round": 1, "bytes": 5, "kind": "A", "protection": how, "receiver": "-", "sender": who}
+        for who, how in [*sent, ("coordinator", "second")]
+    ]
+    file = tmp_path / "transcript.jsonl"
+    file.write_text("{}\n" + "".join(json.dumps(line) + "\n" for line in lines))
+    found, _ = read_transcript(file, frozenset({"north"}))
+    assert [(each.protection, sorted(each.after)) for each in found] == [
+        ("first", []),
+        ("noise", []),
+        ("second", ["noise", "nothing"]),
+        ("nothing", ["noise"]),
+    ]
+
+
 def damage(name: str, value: Any) -> Any:
     def change(facts: dict[str, Any]) -> dict[str, Any]:
         *way, last = name.split(".")

@@ -1,17 +1,23 @@
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cofactor.report.exchange import COORDINATOR, PARTIES, SUM, Exchange
-from cofactor.report.folder import Release
+from cofactor.report.folder import Folder, Release
 from cofactor.report.sight import seen_by, sight
 from tests.report.making import told
 
 
 def sent(
-    protection: str, sender: str = PARTIES, receiver: str = COORDINATOR, kind: str = "Vectors"
+    protection: str,
+    sender: str = PARTIES,
+    receiver: str = COORDINATOR,
+    kind: str = "Vectors",
+    after: tuple[str, ...] = (),
 ) -> Exchange:
     return Exchange(
         kind=kind,
@@ -21,6 +27,7 @@ def sent(
         messages=3,
         bytes=10,
         rounds=(1, 3),
+        after=frozenset(after),
     )
 
 
@@ -54,12 +61,29 @@ def test_parties_do_not_see_what_others_send_to_the_coordinator() -> None:
 
 def test_parties_see_what_is_passed_on_to_them_as_it_is_inside() -> None:
     assert seen_by(PARTIES, sent("sealed for other parties", COORDINATOR, PARTIES)) == "keys"
-    assert seen_by(PARTIES, sent("released before", COORDINATOR, PARTIES)) == "noisy"
 
 
-def test_whoever_sends_sees_what_they_send_only_if_they_have_it_from_others() -> None:
-    assert seen_by(COORDINATOR, sent("released before", COORDINATOR, PARTIES)) == "noisy"
+def test_whoever_sends_what_is_public_sees_it() -> None:
     assert seen_by(COORDINATOR, sent("public", COORDINATOR, PARTIES)) == "public"
+
+
+@pytest.mark.parametrize(
+    ("after", "seen"),
+    [
+        ((), "public"),
+        (("public", "shares of keys", "agreed beforehand"), "public"),
+        (("noise",), "noisy"),
+        (("a share of noise, masked", "public"), "noisy"),
+        (("a share of noise, SIMULATION",), "noisy"),
+        (("nothing",), "plain"),
+        (("noise", "nothing, masked"), "plain"),
+        (("nothing, SIMULATION",), "plain"),
+        (("a word of tomorrow",), "plain"),
+    ],
+)
+def test_what_is_made_of_answers_is_as_telling_as_they_were(after: tuple[str, ...], seen: str) -> None:
+    question = sent("released before", COORDINATOR, PARTIES, after=after)
+    assert [seen_by(role, question) for role in (COORDINATOR, PARTIES)] == [seen, seen]
 
 
 def test_a_role_sees_its_own_messages_and_no_others() -> None:
@@ -98,6 +122,31 @@ def test_a_hidden_sum_has_a_row_for_what_is_opened() -> None:
     hidden = cells(sent("a share of noise, masked"))
     assert hidden[-1] == ["The sum of all answers", "opened", "noisy", "nothing", ""]
     assert len(cells(sent("noise"))) == 2
+
+
+@pytest.mark.parametrize("protection", ["nothing, masked", "nothing, encrypted", "nothing, SIMULATION"])
+def test_a_hidden_sum_without_noise_is_opened_as_it_is(protection: str) -> None:
+    receiver = SUM if protection.endswith("SIMULATION") else COORDINATOR
+    assert cells(sent(protection, receiver=receiver))[-1][2] == "plain"
+
+
+def seen_in(folder: Path) -> dict[str, tuple[str, str]]:
+    """Return what the coordinator and the parties saw in a run that was really made, by row."""
+    folder_read = Folder.read(folder)
+    return {
+        row[0].partition(":")[0]: (row[2], row[3])
+        for row in cells(*folder_read.exchanges, facts=folder_read.facts)
+    }
+
+
+def test_nothing_is_called_noisy_where_there_was_no_noise(made: Callable[[str], Path]) -> None:
+    assert {word for row in seen_in(made("plain")).values() for word in row} == {"nothing", "public", "plain"}
+
+
+def test_a_question_tells_nothing_before_anybody_answered(made: Callable[[str], Path]) -> None:
+    assert seen_in(made("survey"))["Asking"] == ("public", "public")
+    private = seen_in(made("private"))
+    assert {"noisy"} < {word for row in private.values() for word in row}
 
 
 def test_roles_have_columns_of_their_own() -> None:

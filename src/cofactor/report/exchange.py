@@ -26,6 +26,8 @@ class Exchange:
     bytes: int
     rounds: tuple[int, int]
     """The first one and the last one."""
+    after: frozenset[str] = frozenset()
+    """How everything was protected that others than the coordinator had sent before the last of these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange
     Without a file there was nothing.
     """
     groups: dict[tuple[str, str, str, str], list[int]] = {}
+    after: dict[tuple[str, str, str, str], frozenset[str]] = {}
+    heard: set[str] = set()
     last: dict[str, int] = {}
     count = size = 0
     if not path.exists():
@@ -61,7 +65,9 @@ def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange
             group[0] += 1
             group[1] += length
             group[2], group[3] = min(group[2], number), max(group[3], number)
+            after[key] = frozenset(heard)
             if sender != COORDINATOR:
+                heard.add(key[-1])
                 last[sender] = max(last.get(sender, 0), number)
             count, size = count + 1, size + length
     exchanges = tuple(
@@ -73,6 +79,7 @@ def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange
             messages=group[0],
             bytes=group[1],
             rounds=(group[2], group[3]),
+            after=after[kind, sender, receiver, protection],
         )
         for (kind, sender, receiver, protection), group in groups.items()
     )

@@ -1,6 +1,6 @@
 """Who sees what: a row for each kind of message, a column for each role, and how it was protected."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cofactor.report import names
 from cofactor.report.exchange import COORDINATOR, PARTIES, SUM, Exchange
@@ -39,12 +39,14 @@ def sight(folder: Folder) -> Markup:
                 f"{each.messages:,}",
             )
         )
-    if any(each.receiver == SUM or _hidden(each.protection) for each in exchanges):
+    summed = {each.protection for each in exchanges if each.receiver == SUM or _hidden(each.protection)}
+    if summed:
+        opened = _cell(_made_of(summed))
         rows.append(
             (
                 "The sum of all answers",
                 "opened",
-                *(_cell("noisy" if role == COORDINATOR else NOTHING) for role in columns),
+                *(opened if role == COORDINATOR else _cell(NOTHING) for role in columns),
                 "",
             )
         )
@@ -85,9 +87,11 @@ def seen_by(role: str, each: Exchange) -> str:
     if role not in (each.sender, each.receiver) and not (role == COORDINATOR and _relayed(each)):
         return NOTHING
     if role == each.sender and role != PARTIES:
-        return "noisy" if each.protection == "released before" else "public" if _public(each) else NOTHING
+        return _made_of(each.after) if _derived(each) else "public" if _public(each) else NOTHING
     if role == PARTIES and each.sender == PARTIES:
         return NOTHING  # of each other's, unless it is passed on to them
+    if _derived(each):
+        return _made_of(each.after)
     return _protected(each.protection, role)
 
 
@@ -103,15 +107,27 @@ def _protected(protection: str, role: str) -> str:
         return "encrypted"
     if protection == "shares of keys":
         return "keys"
-    if protection in ("noise", "released before"):
+    if protection == "noise":
         return "noisy"
     if protection in ("public", "agreed beforehand"):
         return "public"
     return "plain"
 
 
+def _made_of(protections: Iterable[str]) -> str:
+    """Return what is seen of numbers made of messages that were protected so, all of them opened."""
+    inside = {protection.partition(",")[0] for protection in protections}
+    seen = {"noisy" if "noise" in word else _protected(word, PARTIES) for word in inside}
+    return next((word for word in ("plain", "noisy") if word in seen), "public")
+
+
 def _hidden(protection: str) -> bool:
     return protection.endswith(("masked", "encrypted", "SIMULATION"))
+
+
+def _derived(each: Exchange) -> bool:
+    """Say whether it was made of what had been sent before, if anything had."""
+    return each.protection == "released before"
 
 
 def _public(each: Exchange) -> bool:

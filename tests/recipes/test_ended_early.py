@@ -129,6 +129,15 @@ def test_ending_costs_what_was_released_and_no_more(tmp_path: Path) -> None:
     assert costs == sorted(set(costs))
 
 
+def test_the_smaller_promise_says_what_it_rests_on_and_what_holds_without_that(tmp_path: Path) -> None:
+    early, whole = (ended("horizontal", tmp_path / str(after), after).guarantee for after in (1, 99))
+    rests = [each for each in early.assumptions if "nobody ended it" in each.what]
+    assert len(rests) == 1
+    assert "after round 1 of 5" in rests[0].what
+    assert "epsilon 4" in rests[0].met
+    assert not any("nobody ended it" in each.what for each in whole.assumptions)
+
+
 def test_a_wish_that_comes_with_the_last_round_changes_nothing(tmp_path: Path) -> None:
     recipe, made, _ = RECIPES["horizontal"]
     rounds = recipe.settled(made().facts, None).rounds

@@ -73,6 +73,25 @@ def test_error_by_epsilon_is_one_line_for_each_recipe() -> None:
     ]
 
 
+def test_promises_of_different_kinds_have_no_axis_in_common() -> None:
+    other = {"unit": "rating", "adjacency": "value"}
+    page = comparison([run("a", 1.0, 0.9), run("b", 2.0, 0.8), run("c", 8.0, 0.5, guarantee=other)])
+    found = re.findall("<figcaption>Recipes, beside models without noise(.*?) <", page)
+    assert found == [": each user, empty", ": each rating, value"]
+    drawn = [title for title in titles(page) if title.startswith("HorizontalMF")]
+    assert [title.partition(": ")[2].partition(" (")[0] for title in drawn] == ["0.9", "0.8", "0.5"]
+    assert "pooled, not private: 0.7 at 2" in titles(page)  # where the first picture ends
+
+
+def test_errors_of_different_kinds_have_no_axis_in_common() -> None:
+    lists = {"user_mean": {"ndcg_over_unseen": 0.1}, "private": {"ndcg_over_unseen": 0.3}}
+    found = titles(comparison([run("a", 1.0, 0.9), told({"epsilon": 1.0}, name="b", scores=lists)]))
+    assert [title for title in found if title.startswith("HorizontalMF")] == [
+        "HorizontalMF: 0.9 (0.85 to 0.95) at 1",
+        "HorizontalMF: 0.3 (0.3 to 0.3) at 2",
+    ]
+
+
 def test_runs_with_the_same_epsilon_are_averaged() -> None:
     assert "HorizontalMF: 0.8 (0.75 to 0.85) at 2" in titles(comparison([run("a", 2, 0.9), run("b", 2, 0.7)]))
 

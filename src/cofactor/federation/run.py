@@ -81,6 +81,11 @@ class Together:
     planned_rounds: int | None = None
     """How many rounds there were to be, if it was ended before that."""
 
+    @property
+    def ended_early(self) -> tuple[int, int] | None:
+        """How many rounds there were, and how many were planned, if it was ended before the last one."""
+        return None if self.planned_rounds is None else (self.rounds, self.planned_rounds)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:

@@ -111,6 +111,18 @@ class TrainingAtCoordinator:
         )
         events = {name: released(each, session.name) for name, each in own.items()}
         created, start = self._started
+        together = together_of(
+            recipe,
+            facts,
+            budget,
+            session,
+            {name: each.content() for name, each in own.items()},
+            events,
+            rounds=rounds_had(coordinator, session),
+            planned=coordinator.rounds,
+            roles=tuple(self.roles(replace(session, folder=None))),
+            alignment=self._alignment,
+        )
         run = Run(
             model=coordinator.published(),
             recipe=as_table(recipe),
@@ -128,22 +140,12 @@ class TrainingAtCoordinator:
                     alignment=self._alignment,
                     doubts=not_heard(own),
                     beside=reading(self._work),
+                    ended=together.ended_early,
                 ),
                 aggregate_of(recipe),
                 len(facts.parties),
             ),
-            together=together_of(
-                recipe,
-                facts,
-                budget,
-                session,
-                {name: each.content() for name, each in own.items()},
-                events,
-                rounds=rounds_had(coordinator, session),
-                planned=coordinator.rounds,
-                roles=tuple(self.roles(replace(session, folder=None))),
-                alignment=self._alignment,
-            ),
+            together=together,
         )
         run.save(folder)
 

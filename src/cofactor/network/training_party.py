@@ -305,6 +305,18 @@ class TrainingAtParty:
             self.ledger.give_up_reserved()
             events = {name: released(self.ledger, session.name)}
             copies = {name: self.ledger.extract(session.name, party=name, budget=budget)}
+        together = together_of(
+            recipe,
+            facts,
+            budget,
+            replace(session, transcript=Transcript.open(self._sitting.transcript_path)),
+            copies,
+            events,
+            parties=[name],
+            rounds=min(heading(last).round - 1, planned),  # the last letter comes after all rounds
+            planned=planned,
+            alignment=self._alignment,
+        )
         run = Run(
             model=None,
             recipe=as_table(recipe),
@@ -322,22 +334,12 @@ class TrainingAtParty:
                     alignment=self._alignment,
                     doubts=ONLY_OWN,
                     beside=reading(self._work),
+                    ended=together.ended_early,
                 ),
                 aggregate_of(recipe),
                 len(facts.parties),
             ),
             homes={name: model},
-            together=together_of(
-                recipe,
-                facts,
-                budget,
-                replace(session, transcript=Transcript.open(self._sitting.transcript_path)),
-                copies,
-                events,
-                parties=[name],
-                rounds=min(heading(last).round - 1, planned),  # the last letter comes after all rounds
-                planned=planned,
-                alignment=self._alignment,
-            ),
+            together=together,
         )
         run.save(self._sitting.folder / "run", overwrite=True)

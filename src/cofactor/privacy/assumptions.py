@@ -84,6 +84,20 @@ def only_the_sum(participants: int) -> Assumption:
     )
 
 
+def ended_blindly(rounds: int, planned: int, allowed: float) -> Assumption:
+    """Return what the smaller epsilon of a training needs that was ended early, and what holds without it.
+
+    Fewer rounds of a fixed schedule cost less if nothing that was released decided how many: an end that
+    waits for a telling answer can tell more than the rounds before it do. Whatever decided it, a shorter
+    transcript is made of that of all rounds, so that what those would have cost holds.
+    """
+    return Assumption(
+        what=f"nobody ended it after round {rounds:,} of {planned:,} because of what had been released",
+        met="that is taken on trust from whoever ended it; without it, what all rounds were allowed to cost "
+        f"holds, which is epsilon {allowed:g}",
+    )
+
+
 def apart_from_each_other(parties: Sequence[str], unit: Unit) -> Assumption:
     """Return what is needed to charge units only for what their own party releases."""
     named = f" ({', '.join(parties)})" if len(parties) <= _NAMED else ""

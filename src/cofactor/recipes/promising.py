@@ -7,6 +7,7 @@ from cofactor.federation.finding import Alignment
 from cofactor.federation.halves import Facts, Recipe
 from cofactor.federation.splits import shared_units
 from cofactor.federation.weights import weights_lines
+from cofactor.privacy.assumptions import ended_blindly
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
@@ -24,11 +25,12 @@ def guarantee_of(
     alignment: Alignment | None = None,
     doubts: Sequence[str] = (),
     beside: Sequence[str] = (),
+    ended: tuple[int, int] | None = None,
 ) -> Guarantee:
     """Return the guarantee of a training that released these events.
 
-    `alignment` says how users in common were found, `doubts` what its reader should know of the data, and
-    `beside` what else it does not cover.
+    `alignment` says how users in common were found, `doubts` what its reader should know of the data,
+    `beside` what else it does not cover, and `ended` after how many rounds of how many it was ended early.
     """
     if budget is None:
         without = without_noise(aggregate_of(recipe), facts.summed)
@@ -46,7 +48,10 @@ def guarantee_of(
             *(() if alignment is None else alignment.sentences()),
             *beside,
         ),
-        assumptions=promise.assumptions,
+        assumptions=(
+            *promise.assumptions,
+            *(() if ended is None else (ended_blindly(*ended, budget.epsilon),)),
+        ),
         shared_units=shared_units(facts.split, budget.unit),
         units=units,
     )

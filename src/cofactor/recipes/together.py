@@ -162,10 +162,24 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         for ledger in ledgers.values():
             ledger.give_up_reserved()
     phases.over("rounds")
-    rounds = rounds_had(coordinator, session)
     homes = _finished(hosts, farewell(coordinator, session, channel.parties))
     model = coordinator.published()
     phases.over("finishing at home")
+    together = together_of(
+        settled,
+        facts,
+        budget,
+        session,
+        {name: ledger.content() for name, ledger in ledgers.items()},
+        {name: released(ledger, session.name, *surveyed) for name, ledger in ledgers.items()},
+        stricter=stricter,
+        rounds=rounds_had(coordinator, session),
+        planned=coordinator.rounds,
+        roles=tuple(roles),
+        surveys=surveyed,
+        simulated=federation.simulated,
+        alignment=federation.alignment,
+    )
     return Run(
         model=model,
         recipe=as_table(settled),
@@ -182,24 +196,11 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
             all_released(ledgers, session.name, *surveyed),
             alignment=federation.alignment,
             doubts=doubts_about(federation),
+            ended=together.ended_early,
         ),
         homes=homes,
         captured=captured(capture, settled, federation, model, keys),
-        together=together_of(
-            settled,
-            facts,
-            budget,
-            session,
-            {name: ledger.content() for name, ledger in ledgers.items()},
-            {name: released(ledger, session.name, *surveyed) for name, ledger in ledgers.items()},
-            stricter=stricter,
-            rounds=rounds,
-            planned=coordinator.rounds,
-            roles=tuple(roles),
-            surveys=surveyed,
-            simulated=federation.simulated,
-            alignment=federation.alignment,
-        ),
+        together=together,
     )
 
 

@@ -103,12 +103,30 @@ def _row(folder: Folder) -> tuple[Content, ...]:
 
 
 def _accuracy(folders: Sequence[Folder]) -> Markup:
-    """Draw error against epsilon, a line for each recipe, beside what needs no privacy."""
+    """Draw error against epsilon; promises, and errors, of different kinds have no axis in common."""
     measured = [folder for folder in folders if names.own_name(folder.scores)]
     private = [folder for folder in measured if folder.guarantee.get("epsilon") is not None]
     if not private:
         told = element("p", "No run has both a promise and a measured error.")
         return section("curve", "Error by epsilon", told)
+    alike: dict[tuple[str, str, str], list[Folder]] = {}
+    for each in private:
+        promised = str(each.guarantee.get("unit")), str(each.guarantee.get("adjacency"))
+        alike.setdefault((*promised, names.metric(each.scores)[0]), []).append(each)
+    return section(
+        "curve",
+        "Error by epsilon",
+        *(
+            _curve(own, measured, f": each {unit}, {adjacency}" if len(alike) > 1 else "")
+            for (unit, adjacency, _), own in alike.items()
+        ),
+        lead="More private to the left. Bands are 95% intervals over users; where runs have the same epsilon "
+        "and other seeds, their mean is drawn.",
+    )
+
+
+def _curve(private: Sequence[Folder], measured: Sequence[Folder], whose: str) -> Markup:
+    """Draw a line for each recipe, beside what needs no privacy."""
     metric, said, lower = names.metric(private[0].scores)
     lines = [
         _line(kind, [each for each in private if each.facts["recipe"].get("kind") == kind], metric)
@@ -120,21 +138,14 @@ def _accuracy(folders: Sequence[Folder]) -> Markup:
         for name in _LEVELS
         if (value := _mean([each.scores.get(name, {}) for each in measured], metric)) is not None
     ]
-    drawn = line_chart(
-        "Recipes, beside models without noise",
+    return line_chart(
+        f"Recipes, beside models without noise{whose}",
         lines,
         x="epsilon",
         y=said,
         logarithmic_x=True,
         lower_is_better=lower,
         beside=badge("SIMULATION", "doubt"),
-    )
-    return section(
-        "curve",
-        "Error by epsilon",
-        drawn,
-        lead="More private to the left. Bands are 95% intervals over users; where runs have the same epsilon "
-        "and other seeds, their mean is drawn.",
     )
 
 
@@ -147,7 +158,8 @@ def _line(kind: str, folders: Sequence[Folder], metric: str) -> Line:
         by_epsilon.setdefault(_epsilon(folder), []).append(folder.scores[own])
     points, band = [], []
     for epsilon, scores in sorted(by_epsilon.items()):
-        value = _mean(scores, metric) or 0.0
+        value = _mean(scores, metric)
+        assert value is not None
         ends = [names.interval(score, metric) for score in scores]
         lows, highs = ([end for end in side if end is not None] for side in zip(*ends, strict=True))
         points.append((epsilon, value))

@@ -41,7 +41,7 @@ function keep() {
   };
 }
 const QUESTION = "End the training after this round? It keeps what it has learned by then, and the guarantee is "
-  + "that of what was released by then. It cannot be taken up again.";
+  + "that of what was released by then, if nothing that was released is why you end it. It cannot be taken up again.";
 at("stop")?.addEventListener("click", async () => {
   if (!confirm(QUESTION)) return;
   at("stop").disabled = true;

@@ -73,7 +73,7 @@ def demo(
         print_json(told | {f"phones-{name}": own.as_object() for name, own in attacked.items()})
     else:
         demo_attack.tell(attacked)
-        print_next("show", folders["vertical"])
+        print_next("report", folders["vertical"], "--open")
         print_line(f"Or attack it yourself: cofactor audit {phones['plain']} --attack {demo_attack.ATTACK}")
         print_line("Or with files of your own: cofactor train A.csv B.csv --split horizontal --epsilon 4")
 

@@ -219,6 +219,7 @@ def _tell(done: Trained, task: Task, tracking: Tracking | None, *, as_json: bool
     print_captured(facts, folder)
     if tracking is not None:
         print_logged(tracking.log(folder))
+    print_next("report", folder, "--open")
     print_next(*_next_command(run, folder))
 
 

@@ -1,7 +1,8 @@
-"""Numbers as they are printed: rounded up, never towards a better promise than was made."""
+"""Numbers as they are printed: promises rounded up, never down, and keys as people compare them."""
 
 import math
 from decimal import ROUND_CEILING, Context, Decimal
+from hashlib import sha256
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
@@ -42,3 +43,9 @@ def lasting(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def fingerprint(key: bytes) -> str:
+    """Return what people compare, by telephone or on paper: eight groups of four digits, 128 bits."""
+    digits = sha256(b"cofactor identity\n" + key).hexdigest()
+    return " ".join(digits[at : at + 4] for at in range(0, 32, 4))

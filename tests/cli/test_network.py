@@ -20,8 +20,9 @@ from cofactor.cli.network_text import LogTail, alone
 from cofactor.data.ratings import Scale
 from cofactor.errors import RunError
 from cofactor.federation.declining import Declining
+from cofactor.figures import fingerprint
 from cofactor.network.approval import Approval, approve, decisions, pending
-from cofactor.network.pins import Pins, fingerprint
+from cofactor.network.pins import Pins
 from cofactor.network.processes import check_port
 from cofactor.network.proposal import Proposal
 from cofactor.network.site import Site

@@ -26,6 +26,7 @@ from cofactor.network.proposal import Kind, Proposal
 from cofactor.network.work import AtCoordinator, AtParty, Sitting
 from cofactor.progress import nobody
 from cofactor.randomness import InsecureRandom, Random, SecureRandom, own_random
+from tests.federation.approving import approved
 
 SESSION = "0123456789abcdef"
 
@@ -190,12 +191,15 @@ def conducted(
     half: Coordinator = coordinator.begin()
     drive(half, Relay(seats, away=away), session, coordinator.listening(nobody))
     last = farewell(half, session, tuple(seats))
+    approvals = tuple(
+        approved(name, proposal=proposal.digest, key=seat.sitting.identity) for name, seat in seats.items()
+    )
     ledgers = {}
     for name, seat in seats.items():
         assert seat.host is not None
-        seat.work.finish(seat.host, last)
+        seat.work.finish(seat.host, last, approvals)
         ledgers[name] = extract_of(seat)
-    coordinator.save(folder, session, half, ledgers)
+    coordinator.save(folder, session, half, ledgers, approvals)
     return half
 
 

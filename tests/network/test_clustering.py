@@ -173,6 +173,7 @@ def test_every_party_keeps_the_clusters_and_its_own_books(tmp_path: Path, work: 
     whole = Clustering.load(tmp_path / "run")
     assert whole.guarantee.holds
     assert verify(tmp_path / "run").holds
+    assert [each.party for each in whole.together.approvals] == list(NAMES)
     for name in NAMES:
         own = tmp_path / f"{name}-{SESSION}" / "run"
         found = Clustering.load(own)
@@ -180,6 +181,7 @@ def test_every_party_keeps_the_clusters_and_its_own_books(tmp_path: Path, work: 
         assert np.array_equal(found.centres, whole.centres)
         assert np.array_equal(found.table, whole.table)
         assert list(found.together.parties) == list(found.together.ledgers) == [name]
+        assert found.together.approvals == whole.together.approvals
         assert any("one party's folder" in each for each in found.guarantee.warnings)
         assert found.guarantee.epsilon is not None
         assert found.guarantee.epsilon < BUDGET.epsilon
@@ -418,7 +420,7 @@ def test_a_party_that_was_restarted_after_the_last_round_finishes_and_answers_no
         code = code_in(again.handle(there.letter(round, terms["facts"]["local_clusters"])))
         assert code in ("lost", "out of order")
     assert released(there.ledger("bank"), SESSION) == charged
-    again.work.finish(again.host, farewell(half, session, there.names))
+    again.work.finish(again.host, farewell(half, session, there.names), ())
     assert np.array_equal(Clustering.load(again.sitting.folder / "run").scaled, half.found.scaled)
     assert Ledger.from_bytes(extract_of(again)).count == 1 + len(charged)
 
@@ -470,9 +472,9 @@ def test_a_party_that_does_not_say_what_it_charged_is_named(table: Table) -> Non
     half, session = table.driven(), session_of(table.coordinator, table.proposal)
     ledgers = {name: extract_of(seat) for name, seat in table.seats.items()}
     with pytest.raises(RunError, match="shop did not say what was charged"):
-        table.coordinator.save(table.folder / "run", session, half, {**ledgers, "shop": b""})
+        table.coordinator.save(table.folder / "run", session, half, {**ledgers, "shop": b""}, ())
     with pytest.raises(RunError, match="shop sent a ledger that is not its own"):
-        table.coordinator.save(table.folder / "run", session, half, {**ledgers, "shop": ledgers["bank"]})
+        table.coordinator.save(table.folder / "run", session, half, {**ledgers, "shop": ledgers["bank"]}, ())
 
 
 @pytest.mark.parametrize("name", ["local", "table", "scaled"])
@@ -487,9 +489,9 @@ def test_a_last_letter_that_cannot_be_true_is_refused(table: Table, name: str) -
         body = replace(good, **{name: bad})
         data = Letter(session=SESSION, round=half.rounds + 1, sender=COORDINATOR, body=body).to_bytes()
         with pytest.raises(RunError):
-            bank.work.finish(bank.host, data)
+            bank.work.finish(bank.host, data, ())
     assert not (bank.sitting.folder / "run").exists()
-    bank.work.finish(bank.host, farewell(half, session, table.names))
+    bank.work.finish(bank.host, farewell(half, session, table.names), ())
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from cofactor.recipes.horizontal import HorizontalMF
 from cofactor.recipes.opened_sums import SharedSum
 from cofactor.recipes.sums import PlainSum, SecureSum
 from cofactor.recipes.vertical import VerticalMF
+from tests.federation.forging import change_facts
 from tests.network.making import (
     NAMES,
     SESSION,
@@ -49,6 +50,8 @@ from tests.network.making import (
 BUDGET = Budget(epsilon=4.0, delta=1e-5, unit="user")
 SECURE = HorizontalMF(factors=2, rounds=2, local_steps=1, aggregate=SecureSum(dropout=0.0))
 PLAIN = replace(SECURE, rounds=3, local_steps=2, aggregate=PlainSum())
+SAID = "by policy"
+"""How these parties agree: their policy asks nobody."""
 When = Callable[[str, Heading], bool]
 
 
@@ -114,6 +117,7 @@ def letter(number: int) -> When:
 def assert_sound(found: World, rounds: int) -> None:
     """See that every charge is there once, and that all folders and the guarantee say so."""
     costs = []
+    agreed = [(name, site.identity.public.hex(), SAID) for name, site in found.known.items()]
     for site in found.known.values():
         charged = entries(site)
         assert {run for run, _ in charged} == {SESSION}
@@ -124,12 +128,22 @@ def assert_sound(found: World, rounds: int) -> None:
         costs.append(spent(events, BUDGET.delta, unit="user", adjacency="empty").epsilon)
         verdict = verify(site.folder / "sessions" / SESSION / "run")
         assert verdict.holds, verdict
+        assert approvals_in(site.folder / "sessions" / SESSION / "run") == agreed
     verdict = verify(found.folder / "host" / "run")
     assert verdict.holds, verdict
+    assert approvals_in(found.folder / "host" / "run") == agreed
     guarantee = found.run.guarantee
     assert guarantee.holds
     assert guarantee.epsilon == pytest.approx(max(costs), rel=1e-9)
     assert_answered_once(found.channel)
+
+
+def approvals_in(folder: Path) -> list[tuple[str, str, str]]:
+    """Return who agreed to take part, with which key, and how."""
+    together = Run.load(folder).together
+    assert together is not None
+    assert all(each.signed for each in together.approvals)
+    return [(each.party, each.identity, each.how) for each in together.approvals]
 
 
 def assert_answered_once(channel: SeatChannel) -> None:
@@ -403,6 +417,20 @@ DEEP = "[" * 100_000
             "shows no ids, and was to",
         ),
         (
+            lambda head, answer: (
+                reworded(answer, Accepted, how="by policy, or so") if head.kind == "Accepted" else answer
+            ),
+            "Is it of the same version",
+        ),
+        (
+            lambda head, answer: (
+                reworded(answer, Accepted, when="2026-11-19T08:00:00+00:00")
+                if head.kind == "Accepted"
+                else answer
+            ),
+            "its yes is not signed by it",
+        ),
+        (
             lambda head, answer: reworded(answer, Told, facts="{}") if head.kind == "Told" else answer,
             "is not signed by it",
         ),
@@ -413,7 +441,7 @@ DEEP = "[" * 100_000
             "answered something else than this session asks",
         ),
     ],
-    ids=["nonsense", "ids", "deep ids", "no ids", "unsigned", "another's name"],
+    ids=["nonsense", "ids", "deep ids", "no ids", "no yes", "another yes", "unsigned", "another's name"],
 )
 def test_a_party_that_lies_is_named_and_the_coordinator_does_not_fall(
     lie: Callable[[Heading, bytes], bytes], words: str, tmp_path: Path
@@ -424,6 +452,19 @@ def test_a_party_that_lies_is_named_and_the_coordinator_does_not_fall(
     assert outcome.outcome == "refused"
     assert words in outcome.words
     assert not any(entries(site) for site in found.known.values())
+
+
+def test_a_yes_that_was_changed_later_is_found_out_whatever_seals_say(tmp_path: Path) -> None:
+    found = world(tmp_path)
+    assert found.conduct().outcome == "finished"
+    run = tmp_path / "host" / "run"
+
+    def change(facts: dict[str, Any]) -> None:
+        facts["together"]["approvals"][1]["how"] = "by hand"
+
+    change_facts(run, change)
+    wrong = {each.name: each.detail for each in verify(run).checks if not each.holds}
+    assert wrong == {"approvals": "south: its approval is not signed by its key, or was changed."}
 
 
 def test_facts_that_another_party_signed_are_not_taken_for_ones_own(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cofactor.crypto.keys import Identity
 from cofactor.errors import DataError
+from cofactor.federation.approvals import approved_text
 from cofactor.federation.declining import WORDS, code_in
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.messages import Letter, Message, heading
@@ -208,7 +210,8 @@ def test_rounds_of_other_sessions_and_letters_of_others_are_refused(tmp_path: Pa
     assert code_in(handle(replace(found.asked(LAST), sender="south").to_bytes())) == "out of order"
     assert code_in(handle(b"no letter")) == "unreadable"
     assert code_in(handle(b"")) == "unreadable"
-    assert found.code(Accepted(shown="null")) == "out of order"
+    accepted = Accepted(shown="null", how="by hand", when="", signature=np.zeros(64, np.uint8))
+    assert found.code(accepted) == "out of order"
     assert found.code(SearchPost.of(0, [])) == "out of order"
     assert found.code(DealingPost.of(0, [])) == "out of order"
     assert found.charged() == before
@@ -324,6 +327,44 @@ def test_facts_that_nobody_signed_are_refused(tmp_path: Path) -> None:
     assert found.charged() == 0
 
 
+def test_that_others_agreed_is_believed_only_if_they_signed_it_with_pinned_keys(tmp_path: Path) -> None:
+    found = table(tmp_path)
+    found.conduct_until("Begin")
+    agree = found.said(Agree)
+    north, south, west = json.loads(agree.approvals)
+    stranger = Identity.generate()
+    signature = stranger.sign(approved_text(found.proposal.digest, south["how"], south["when"])).hex()
+    others: tuple[object, ...] = (
+        [north, south],
+        [north, south, west, west],
+        [north, south | {"how": "by hand"}, west],
+        [north, south | {"signature": west["signature"]}, west],
+        [north, south | {"identity": stranger.public.hex(), "signature": signature}, west],
+        [north, south, west | {"party": "east"}],
+        [],
+        {},
+        7,
+        [7],
+    )
+    for other in others:
+        assert found.code(replace(agree, approvals=json.dumps(other))) == "other terms"
+    assert found.code(replace(agree, approvals="[" * 100_000)) == "other terms"
+    assert found.charged() == 0
+
+
+def test_a_yes_to_another_proposal_is_none_to_this_one(tmp_path: Path) -> None:
+    found = table(tmp_path)
+    found.conduct_until("Begin")
+    agree = found.said(Agree)
+    digest = replace(found.proposal, session="f" * 16).digest
+    others = []
+    for each in json.loads(agree.approvals):
+        text = approved_text(digest, each["how"], each["when"])
+        signature = found.known[each["party"]].identity.sign(text).hex()
+        others.append(each | {"proposal": digest, "signature": signature})
+    assert found.code(replace(agree, approvals=json.dumps(others))) == "other terms"
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_what_all_know_is_said_once(restarted: bool, tmp_path: Path) -> None:
     found = table(tmp_path, ids="intersection")
@@ -360,6 +401,7 @@ def test_a_party_that_tells_others_different_facts_is_found_out_before_anything_
     told = {name: json.loads(text) for name, text in facts.items()}
     terms = TrainingAtCoordinator(found.proposal).terms(told, shown, None)
     other = Agree(
+        approvals=json.dumps(agreed["approvals"]),
         facts=json.dumps(facts),
         signatures=json.dumps(agreed["signatures"] | {"west": signed}),
         terms=json.dumps(terms),

@@ -9,7 +9,8 @@ from cofactor.data.ratings import Scale
 from cofactor.errors import ConfigError, DataError, Refused
 from cofactor.federation.declining import Declining
 from cofactor.federation.door import COORDINATOR, SUM
-from cofactor.network.pins import Pins, fingerprint, public_key
+from cofactor.figures import fingerprint
+from cofactor.network.pins import Pins, public_key
 from cofactor.network.proposal import Proposal
 from cofactor.network.site import Site
 from cofactor.network.sources import PeopleSource, RatingsSource, RecordsSource

@@ -111,6 +111,8 @@ def test_the_network_counts_what_one_process_counts(tmp_path: Path, method: Meth
     assert found.guarantee.covers == here.guarantee.covers
     assert found.together.parties.keys() == here.together.parties.keys()
     assert [each.epsilon for each in found.together.parties.values()] == [method.epsilon] * 3
+    assert [each.party for each in found.together.approvals] == list(found.together.parties)
+    assert verify(tmp_path / "run").holds
 
 
 def test_the_folders_of_the_coordinator_and_of_each_party_hold_what_they_say(table: Table) -> None:
@@ -347,9 +349,11 @@ def test_a_party_that_does_not_say_what_its_answer_cost_is_named(table: Table) -
     drive(half, Relay(table.seats), session, table.coordinator.listening(nobody))
     ledgers = {name: extract_of(seat) for name, seat in table.seats.items()}
     with pytest.raises(RunError, match="south did not say what was charged"):
-        table.coordinator.save(table.folder / "run", session, half, {**ledgers, "south": b""})
+        table.coordinator.save(table.folder / "run", session, half, {**ledgers, "south": b""}, ())
     with pytest.raises(RunError, match="south sent a ledger that is not its own"):
-        table.coordinator.save(table.folder / "run", session, half, {**ledgers, "south": ledgers["north"]})
+        table.coordinator.save(
+            table.folder / "run", session, half, {**ledgers, "south": ledgers["north"]}, ()
+        )
 
 
 def test_an_answer_for_more_people_than_were_told_does_not_count(table: Table) -> None:
@@ -391,9 +395,9 @@ def test_a_last_letter_that_cannot_be_true_is_refused(table: Table, change: dict
         for each in (body, replace(body, **change))
     )
     with pytest.raises(RunError):
-        north.work.finish(north.host, bad)
+        north.work.finish(north.host, bad, ())
     assert not (north.sitting.folder / "run").exists()
-    north.work.finish(north.host, good)
+    north.work.finish(north.host, good, ())
 
 
 @pytest.mark.parametrize("method", METHODS, ids=named)

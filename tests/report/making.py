@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cofactor.cli import main
 from cofactor.federation.folder import add_audit, write_facts
 from cofactor.report.beside import Beside
 from cofactor.report.folder import Folder
+from tests.federation.approving import approved
 
 Facts = dict[str, Any]
 PARTIES, ROUNDS, EPSILON = 3, 5, 4.0
@@ -100,16 +102,7 @@ def measured(source: Path, target: Path) -> Path:
             {"name": f"10 or more {QUOTED}", "users": 20, "mse": 0.625},
         ]
         own["by_group"] = [{"name": "conservative", "mse": 0.875}, {"name": "liberal", "mse": 0.75}]
-        facts["together"]["approvals"] = [
-            {
-                "party": "party-1",
-                "how": "by hand",
-                "when": "2026-11-19",
-                "identity": "ab" * 32,
-                "proposal": "cd" * 32,
-            },
-            {"party": "party-2"},
-        ]
+        facts["together"]["approvals"] = [asdict(approved(party)) for party in facts["together"]["parties"]]
 
     changed(source, target, tell)
     numbers = {"signal_to_noise": 0.75, "clipped": 0.25, "trimmed": 0.5}

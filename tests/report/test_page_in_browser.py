@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cofactor.figures import percent, rounded_up
+from cofactor.figures import fingerprint, percent, rounded_up
 from tests.report import making
 from tests.report.conftest import Made, Opened, Seen
 
@@ -226,16 +226,24 @@ def test_a_curve_has_what_the_simulation_says_of_each_release(
     assert {"the mean rating", "item vectors"} <= set(figure.locator(".legend li").all_text_contents())
 
 
-def test_groups_phases_and_approvals_are_those_of_the_folder(pages: Made, opened: Opened) -> None:
+def test_groups_phases_and_approvals_are_those_of_the_folder(pages: Made, opened: Opened, made: Made) -> None:
     seen = opened(pages("measured"))
     activity = rows(seen, "Error by how much users have rated, beside users' own means")
     spread = "0.9000 (0.8000 to 1.1000)"
     assert activity[0] == ["1 to 9 ratings", "40", spread, "1.2500", spread]
     assert activity[1] == [f"10 or more {making.QUOTED}", "20", "0.6250", "-", "-"]
     assert rows(seen, "Time by phase") == [["rounds", "1 min 11 s"], ["finishing at home", "9.5 s"]]
-    agreed = rows(seen, "Approvals, signed by the parties")
-    assert agreed[0] == ["party-1", "by hand", "2026-11-19", "ab" * 10, "cd" * 8]
-    assert agreed[1][:3] == ["party-2", "signed", "-"]
+    agreed = making.facts_of(pages("measured").with_suffix(""))["together"]["approvals"]
+    assert rows(seen, "Approvals, signed by the parties") == [
+        [
+            each["party"],
+            "by hand",
+            "2026-11-19 08:00:00 UTC",
+            fingerprint(bytes.fromhex(each["identity"])),
+            "cd" * 8,
+        ]
+        for each in agreed
+    ]
 
 
 def test_bytes_by_kind_of_message_are_those_of_the_transcript(

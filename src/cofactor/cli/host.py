@@ -64,9 +64,9 @@ def admit(
     json: options.Json = False,
 ) -> None:
     """Sign a party's request, once its fingerprint was compared with the people there."""
+    from cofactor.figures import fingerprint as of_key
     from cofactor.network import enrolling, kits
     from cofactor.network.hosting import check_host
-    from cofactor.network.pins import fingerprint as of_key
 
     check_host(folder)
     if not request.is_file():
@@ -220,10 +220,10 @@ def revoke(
 @app.command("show")
 def show(folder: Folder, json: options.Json = False) -> None:
     """Tell who was admitted, when certificates end, and what was run."""
+    from cofactor.figures import fingerprint
     from cofactor.network import kits
     from cofactor.network.enrolling import admitted
     from cofactor.network.hosting import certificates, check_host, hosted
-    from cofactor.network.pins import fingerprint
 
     ends, gone = certificates(check_host(folder)), kits.revoked(folder)
     told: dict[str, Any] = {

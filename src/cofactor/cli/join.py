@@ -35,8 +35,8 @@ def new(
     json: options.Json = False,
 ) -> None:
     """Make a party's folder and its keys, and the request that goes to the coordinator."""
+    from cofactor.figures import fingerprint
     from cofactor.network.enrolling import new_party
-    from cofactor.network.pins import fingerprint
 
     check_engine()
     site, made = new_party(folder, name=name, organisation=organisation)
@@ -109,7 +109,8 @@ def pin(
     json: options.Json = False,
 ) -> None:
     """Know other parties by their keys. Compare each fingerprint with the people there first."""
-    from cofactor.network.pins import Pins, fingerprint, public_key
+    from cofactor.figures import fingerprint
+    from cofactor.network.pins import Pins, public_key
     from cofactor.network.site import Site
 
     site = Site.open(folder)

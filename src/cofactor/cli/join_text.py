@@ -43,8 +43,8 @@ def print_rehearsal(site: "Site", proposal: "Proposal", found: "Rehearsal") -> N
 
 def overview(site: "Site") -> dict[str, Any]:
     """Return all that a party's folder tells, as one object."""
+    from cofactor.figures import fingerprint
     from cofactor.network.approval import decisions, pending
-    from cofactor.network.pins import fingerprint
 
     key = site.identity.public
     return {

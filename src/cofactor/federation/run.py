@@ -14,6 +14,7 @@ from cofactor.data.ids import Id
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, RunError, UnknownId
 from cofactor.factors.model import Factors, Recommendation
+from cofactor.federation.approvals import Approved, approvals_from
 from cofactor.federation.captured import read_captured, write_captured
 from cofactor.federation.finding import Alignment
 from cofactor.federation.folder import CAPTURED, FORMAT, read_facts, write_facts, write_whole
@@ -80,6 +81,8 @@ class Together:
     """How users in common were found; None where ids are public."""
     planned_rounds: int | None = None
     """How many rounds there were to be, if it was ended before that."""
+    approvals: tuple[Approved, ...] = ()
+    """What real parties signed before they took part; none where one process played all."""
 
     @property
     def ended_early(self) -> tuple[int, int] | None:
@@ -260,6 +263,7 @@ def together_as_json(together: Together) -> dict[str, Any]:
         "bytes": together.traffic,
         "roles": list(together.roles),
         "surveys": dict(together.surveys),
+        "approvals": [asdict(each) for each in together.approvals],
         "alignment": None if together.alignment is None else as_table(together.alignment),
         "sha256": {
             "transcript": sha256(together.transcript).hexdigest(),
@@ -282,6 +286,7 @@ def together_from_json(table: Mapping[str, Any], folder: Path) -> Together:
         roles=tuple(table.get("roles", ())),
         surveys=dict(table.get("surveys", {})),
         alignment=_alignment_of(table.get("alignment")),
+        approvals=approvals_from(table.get("approvals", ())),
         transcript=(folder / "transcript.jsonl").read_bytes(),
         ledgers={path.stem: path.read_bytes() for path in sorted((folder / "ledgers").glob("*.ledger"))},
     )

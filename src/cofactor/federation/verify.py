@@ -8,7 +8,7 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from hashlib import sha256
@@ -18,6 +18,7 @@ from typing import Any
 
 from cofactor.config import from_table
 from cofactor.errors import CofactorError, LedgerError, PrivacyWarning, RunError
+from cofactor.federation.approvals import approvals_from, check_approvals
 from cofactor.federation.books import all_released, released
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.folder import AUDITS, CAPTURED, digests, read_audits, read_facts, seal
@@ -71,6 +72,7 @@ def verify(folder: str | Path, *, ledgers: Iterable[str | Path] = ()) -> Verdict
         _check("releases", run.releases_are_told),
         _check("guarantee", run.guarantee_is_borne_out),
         _check("files", run.files_are_whole),
+        *([_check("approvals", run.approvals_are_signed)] if run.approvals else []),
         *([_check("audits", run.audits_are_whole)] if (Path(folder) / AUDITS).exists() else []),
         *(_check(f"{path}", partial(run.kept_in, Path(path))) for path in ledgers),
     ]
@@ -115,6 +117,15 @@ class _Stored:
             if told.get(name) != found.get(name):
                 raise RunError(f"{name} was changed, added or lost after the run was saved.")
         return f"run.json and {len(found):,} files are as they were saved."
+
+    @property
+    def approvals(self) -> Sequence[Mapping[str, Any]]:
+        """What parties signed before they took part, as run.json holds it."""
+        return self._together.get("approvals") or ()
+
+    def approvals_are_signed(self) -> str:
+        """Check that all parties signed that they take part, in the same."""
+        return check_approvals(approvals_from(self.approvals), self.parties)
 
     def audits_are_whole(self) -> str:
         """Check that what later audits found was not changed."""

@@ -7,7 +7,7 @@ not there is missing from the rounds, as in any other round.
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +16,8 @@ import numpy as np
 from cofactor.config import as_table
 from cofactor.crypto.keys import verified
 from cofactor.data.ids import Ids, plain_ids
-from cofactor.errors import CofactorError, Refused, RunError
+from cofactor.errors import CofactorError, ConfigError, Refused, RunError
+from cofactor.federation.approvals import Approved, approvals_from
 from cofactor.federation.channel import Channel
 from cofactor.federation.declining import WORDS
 from cofactor.federation.door import COORDINATOR
@@ -72,6 +73,7 @@ class Agreed:
     """What all parties have come to."""
 
     decryption: Decryption | None
+    approvals: tuple[Approved, ...]
 
 
 class Agreeing:
@@ -102,10 +104,10 @@ class Agreeing:
         """Come to terms, or tell those who are there again what they are."""
         stored = self._stored()
         self._begun = stored is not None
-        shown = self._propose()
-        self._there = tuple(shown)
+        accepted = self._propose()
+        self._there = tuple(accepted)
         if stored is None:
-            stored = self._new_terms(shown)
+            stored = self._new_terms(accepted)
             write_bytes(self._folder / _AGREED, json.dumps(stored).encode())
         else:
             known, alignment = known_of(stored["known"])
@@ -114,7 +116,7 @@ class Agreeing:
         self._send_terms(stored)
         dealt = self._dealt()
         self._ask(Begin(), Begun)
-        return Agreed(decryption=dealt)
+        return Agreed(decryption=dealt, approvals=approvals_from(stored["approvals"]))
 
     def finish(self, last: bytes) -> dict[str, bytes]:
         """Let every party finish at home, and return what each says that it charged: nothing, maybe.
@@ -148,30 +150,50 @@ class Agreeing:
             write_bytes(self._folder / _ENDING, b"")
             raise Missing(f"the rounds are over, and some are waited for once: {words}.", ())
 
-    def _new_terms(self, shown: Mapping[str, Ids | None]) -> dict[str, Any]:
-        lists = {party: ids for party, ids in shown.items() if ids is not None}
-        if lists and len(lists) < len(shown):
-            silent = ", ".join(party for party in shown if party not in lists)
+    def _new_terms(self, accepted: Mapping[str, Accepted]) -> dict[str, Any]:
+        lists = {
+            party: ids for party, answer in accepted.items() if (ids := _shown(answer, party)) is not None
+        }
+        if lists and len(lists) < len(accepted):
+            silent = ", ".join(party for party in accepted if party not in lists)
             raise RunError(f"{silent} shows no ids, and was to. Is it of the same version?")
         alignment = self._search()
         known = known_text(lists, alignment)
         facts, signatures = self._told(known, None)
         terms = self._work.terms(_read(facts), lists, alignment)
-        return {"known": known, "facts": facts, "signatures": signatures, "terms": json.dumps(terms)}
+        approvals = [asdict(self._approved(party, answer)) for party, answer in accepted.items()]
+        told = {"known": known, "facts": facts, "signatures": signatures}
+        return {**told, "terms": json.dumps(terms), "approvals": approvals}
 
-    def _propose(self) -> dict[str, Ids | None]:
-        """Propose, as often as parties have not decided yet; return what those who agree show.
+    def _approved(self, party: str, answer: Accepted) -> Approved:
+        """Return how a party has agreed; refuse what it did not sign."""
+        table = {
+            "party": party,
+            "identity": self._proposal.roster[party].hex(),
+            "proposal": self._proposal.digest,
+            "how": answer.how,
+            "when": answer.when,
+            "signature": answer.signature.tobytes().hex(),
+        }
+        try:
+            (found,) = approvals_from([table])
+        except ConfigError as error:
+            raise RunError(f"{error} Is it of the same version?") from None
+        if not found.signed:
+            raise RunError(f"{party}: its yes is not signed by it. Ask the people there.")
+        return found
+
+    def _propose(self) -> dict[str, Accepted]:
+        """Propose, as often as parties have not decided yet; return the answers of those who agree.
 
         Whoever declines ends it; whoever is not there may come back.
         """
         until, rest = time.monotonic() + self._patience, _REST
-        found: dict[str, Ids | None] = {}
+        found: dict[str, Accepted] = {}
         left = tuple(self._proposal.parties)
         while left:
             answers, missing = self._asked(dict.fromkeys(left, Propose(proposal=self._proposal.as_json())))
-            found |= {
-                party: _shown(_one(answer, Accepted, party), party) for party, answer in answers.items()
-            }
+            found |= {party: _one(answer, Accepted, party) for party, answer in answers.items()}
             waiting = tuple(party for party, why in missing.items() if why == WORDS["waiting"])
             gone = {party: why for party, why in missing.items() if party not in waiting}
             self._check_gone(gone)
@@ -231,6 +253,7 @@ class Agreeing:
 
     def _send_terms(self, stored: Mapping[str, Any]) -> None:
         body = Agree(
+            approvals=json.dumps(stored["approvals"]),
             facts=json.dumps(stored["facts"]),
             signatures=json.dumps(stored["signatures"]),
             terms=stored["terms"],
@@ -310,9 +333,9 @@ def _one(answer: Message, kind: type[T], party: str) -> T:
     return answer
 
 
-def _shown(answer: Message, party: str) -> Ids | None:
+def _shown(answer: Accepted, party: str) -> Ids | None:
     try:
-        ids = json.loads(_one(answer, Accepted, party).shown)
+        ids = json.loads(answer.shown)
         return None if ids is None else plain_ids(ids)
     except (ValueError, TypeError, RecursionError, CofactorError):
         raise RunError(f"{party} shows ids that are none. Is it of the same version?") from None

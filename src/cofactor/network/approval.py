@@ -20,18 +20,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from cofactor.crypto.keys import verified
 from cofactor.errors import CofactorError, ConfigError, Refused
+from cofactor.federation.approvals import How
 from cofactor.federation.declining import Declining
-from cofactor.network.pins import fingerprint
+from cofactor.figures import fingerprint
 from cofactor.network.proposal import Proposal
 from cofactor.network.site import Site, os_user
 from cofactor.network.toml import write_once, write_private
 from cofactor.network.work import Planned
 
-How = Literal["by hand", "by policy"]
 _POLL = 0.25
 """Seconds between two looks for an answer."""
 _CONTEXT = b"cofactor: an approval\n"

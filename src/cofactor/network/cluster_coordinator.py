@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from cofactor.cluster.session import summing_of
 from cofactor.cluster.telling import clustering_of, guarantee_of, together_of
 from cofactor.data.ids import Ids
 from cofactor.errors import ConfigError, RunError
+from cofactor.federation.approvals import Approved
 from cofactor.federation.books import all_released
 from cofactor.federation.drive import Round, Session
 from cofactor.federation.finding import Alignment, find_common
@@ -149,12 +151,18 @@ class ClusteringAtCoordinator:
         return told_rounds(note, self._work.budget, self._agreed.plan.whole)
 
     def save(
-        self, folder: Path, session: Session, coordinator: Coordinator, ledgers: Mapping[str, bytes]
+        self,
+        folder: Path,
+        session: Session,
+        coordinator: Coordinator,
+        ledgers: Mapping[str, bytes],
+        approvals: tuple[Approved, ...],
     ) -> None:
         """Write the run folder: released numbers only."""
         assert isinstance(coordinator, Finding)
         agreed, (created, start) = self._agreed, self._started
         copies = books(ledgers, session.name, agreed.plan.schedules, agreed.plan.budget)
+        together = together_of(agreed.plan, session.transcript, copies, agreed.alignment)
         clustering = clustering_of(
             agreed.plan,
             coordinator.found.released(agreed.plan),
@@ -170,7 +178,7 @@ class ClusteringAtCoordinator:
                     doubts=not_heard(copies),
                 )
             ),
-            together=together_of(agreed.plan, session.transcript, copies, agreed.alignment),
+            together=replace(together, approvals=approvals),
             created=created.isoformat(timespec="seconds"),
             seconds=time.perf_counter() - start,
             scaled=coordinator.found.scaled,

@@ -21,6 +21,7 @@ from cofactor.crypto.gmp import gmp
 from cofactor.crypto.psi import normalised
 from cofactor.data.ids import Ids, plain_ids
 from cofactor.errors import CofactorError, ConfigError, RunError
+from cofactor.federation.approvals import Approved
 from cofactor.federation.books import open_ledger, released
 from cofactor.federation.declining import LOST, Declining
 from cofactor.federation.door import COORDINATOR
@@ -247,7 +248,12 @@ class ClusteringAtParty:
         ledger.limit(most)
         return ledger
 
-    def finish(self, host: Host, last: bytes) -> None:  # noqa: ARG002 (the half leaves nothing)
+    def finish(
+        self,
+        host: Host,  # noqa: ARG002 (the half leaves nothing)
+        last: bytes,
+        approvals: tuple[Approved, ...],
+    ) -> None:
         """Write the party's own run folder: the clusters, what it charged, what it saw and sent."""
         assert self._agreed is not None
         assert self.ledger is not None
@@ -257,6 +263,7 @@ class ClusteringAtParty:
         charged = self.ledger.extract(session, party=sitting.name, budget=self.budget)
         own = {sitting.name: Ledger.from_bytes(charged)}
         transcript = Transcript.open(sitting.transcript_path, recover=True)
+        together = together_of(agreed.plan, transcript, own, agreed.alignment, parties=tuple(own))
         clustering = clustering_of(
             agreed.plan,
             told.released(agreed.plan),
@@ -272,7 +279,7 @@ class ClusteringAtParty:
                     doubts=ONLY_OWN,
                 )
             ),
-            together=together_of(agreed.plan, transcript, own, agreed.alignment, parties=tuple(own)),
+            together=replace(together, approvals=approvals),
             created=created.isoformat(timespec="seconds"),
             seconds=time.perf_counter() - start,
             scaled=told.scaled,

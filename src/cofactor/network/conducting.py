@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from cofactor.errors import CofactorError, Refused, RunError
+from cofactor.federation.approvals import Approved
 from cofactor.federation.channel import Answers, Channel
 from cofactor.federation.declining import WORDS
 from cofactor.federation.drive import Round, Session, drive, farewell, rounds_had
@@ -91,7 +92,7 @@ def _conducted(folder: Path, channel: Channel, listen: Listener) -> None:
     unsent = replace(session, transcript=Transcript.create(None, session=session.name))
     last = farewell(coordinator, unsent, channel.parties, rounds_had(coordinator, session))
     ledgers = agreeing.finish(last)
-    _save(work, folder / RUN, session, coordinator, ledgers)
+    _save(work, folder / RUN, session, coordinator, ledgers, agreed.approvals)
 
 
 def _drive(
@@ -136,9 +137,10 @@ def _save(
     session: Session,
     coordinator: Coordinator,
     ledgers: Mapping[str, bytes],
+    approvals: tuple[Approved, ...],
 ) -> None:
     if not (place / "run.json").exists():
-        work.save(place, session, coordinator, ledgers)
+        work.save(place, session, coordinator, ledgers, approvals)
 
 
 def _transcript(folder: Path, proposal: Proposal) -> Transcript:

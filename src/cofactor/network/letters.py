@@ -28,6 +28,11 @@ class Accepted(Message):
 
     shown: str
     """A list of ids as JSON, or null where none are shown."""
+    how: str
+    """"by hand", or "by policy"."""
+    when: str
+    signature: Bytes
+    """Of the proposal's hash, of how and of when, by the party's identity."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +55,8 @@ class Told(Message):
 class Agree(Message):
     """What all parties have told, with their signatures: each works the terms out again for itself."""
 
+    approvals: str
+    """How all parties have agreed, a table for each."""
     facts: str
     signatures: str
     terms: str

@@ -1,12 +1,12 @@
 """Which key belongs to which party: what people compared with each other, and no coordinator can change."""
 
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 
 from cofactor.errors import ConfigError, Refused
 from cofactor.federation.declining import Declining
 from cofactor.federation.party import check_name
+from cofactor.figures import fingerprint
 from cofactor.network.proposal import KEY, Proposal
 from cofactor.network.toml import read_toml, toml, write_private
 
@@ -14,12 +14,6 @@ _HEAD = """# The public keys of the other parties, by name, as 64 hexadecimal di
 # Compare each with its owner, by telephone or in person, before you pin it.
 
 """
-
-
-def fingerprint(key: bytes) -> str:
-    """Return what people compare, by telephone or on paper: eight groups of four digits, 128 bits."""
-    digits = sha256(b"cofactor identity\n" + key).hexdigest()
-    return " ".join(digits[at : at + 4] for at in range(0, 32, 4))
 
 
 def public_key(text: str, where: str = "the key") -> bytes:

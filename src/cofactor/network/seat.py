@@ -14,7 +14,7 @@ from cofactor.errors import ConfigError, RunError
 from cofactor.federation.declining import Declining, code_of, declined
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.messages import Heading, Letter, heading
-from cofactor.network.approval import approve, note_opened
+from cofactor.network.approval import Approval, approve, note_opened
 from cofactor.network.letters import ROUND_0, Propose
 from cofactor.network.proposal import Proposal
 from cofactor.network.seated import Seated
@@ -136,12 +136,12 @@ class Seat:
         work = at_party(sitting, site)
         site.policy.check_asked(work.asked())
         planned = work.planned()
-        approve(site, proposal, planned)
+        said = approve(site, proposal, planned)
         note_opened(site, proposal)
-        return sitting, work, planned
+        return sitting, work, planned, said
 
 
-Judged = tuple[Sitting, AtParty, Planned]
+Judged = tuple[Sitting, AtParty, Planned, Approval]
 """What a party has agreed to."""
 
 

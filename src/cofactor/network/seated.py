@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from cofactor.config import as_table
 from cofactor.crypto.keys import verified
 from cofactor.data.ids import Ids
+from cofactor.errors import CofactorError
+from cofactor.federation.approvals import Approved, approvals_from, approved_text, check_approvals
 from cofactor.federation.declining import Declining
 from cofactor.federation.door import COORDINATOR
 from cofactor.federation.finding import Alignment
@@ -22,6 +24,7 @@ from cofactor.federation.session import tell
 from cofactor.federation.summing import SumStep
 from cofactor.federation.transcript import AGREED as BEFOREHAND
 from cofactor.network.agreement import alignment_from, charged_text, known_of, terms_text, told_text
+from cofactor.network.approval import Approval
 from cofactor.network.dealing import Dealing, DealingPost
 from cofactor.network.dealt_keys import DealtKeys
 from cofactor.network.kept import (
@@ -63,9 +66,9 @@ _FOUND, _KEYS = "_common.npz", "keys.bin"
 class Seated:
     """One session of a party that has agreed to it."""
 
-    def __init__(self, sitting: Sitting, work: AtParty, planned: Planned) -> None:
+    def __init__(self, sitting: Sitting, work: AtParty, planned: Planned, said: Approval) -> None:
         self.proposal = sitting.proposal
-        self._sitting, self._work, self._planned = sitting, work, planned
+        self._sitting, self._work, self._planned, self._said = sitting, work, planned, said
         self._lock, self._turn = locked(sitting), threading.Lock()
         try:
             self._keep(PROPOSED, self.proposal.as_json(), "another proposal under a session's name.")
@@ -78,6 +81,7 @@ class Seated:
             self._lock.close()
             raise
         self._known: str | None = None
+        self._approvals: tuple[Approved, ...] = ()
         self._told: dict[str, Any] = {}
         self._terms: dict[str, Any] = {}
         self._searching: Searching | None = None
@@ -144,7 +148,9 @@ class Seated:
         shown = json.dumps(None if ids is None else ids.tolist())
         otherwise = "other ids would be shown than before: the data have changed. A new session shows them."
         self._keep(SHOWN, sha256(shown.encode()).hexdigest(), otherwise)
-        return Accepted(shown=shown)
+        how, when = self._said.how, self._said.when
+        signature = self._sitting.identity.sign(approved_text(self.proposal.digest, how, when))
+        return Accepted(shown=shown, how=how, when=when, signature=_array(signature))
 
     def _search(self, body: Message) -> Message:
         """Take a step of the search for users in common."""
@@ -198,11 +204,24 @@ class Seated:
             text = told_text(self.proposal, self._known, str(facts.get(party)))
             if not verified(key, text, bytes.fromhex(str(signatures.get(party, "")))):
                 raise Declining("other terms", f"what {party} is said to have told is not signed by it.")
+        approvals = self._checked_approvals(body.approvals)
         told = {party: json.loads(facts[party]) for party in self.proposal.roster}
         agreed = json.dumps({"facts": facts, "terms": terms}, sort_keys=True)
         self._keep(AGREED, agreed, "other facts or terms than were agreed on before.")
-        self._told, self._terms = told, terms
+        self._told, self._terms, self._approvals = told, terms, approvals
         return Ready(signature=_array(self._sitting.identity.sign(terms_text(self.proposal, body.terms))))
+
+    def _checked_approvals(self, text: str) -> tuple[Approved, ...]:
+        """Check that all parties, each by the key that is pinned for it, have agreed to this proposal."""
+        try:
+            found = approvals_from(json.loads(text))
+            check_approvals(found, tuple(self.proposal.roster))
+        except (ValueError, TypeError, AttributeError, RecursionError, CofactorError) as error:
+            raise Declining("other terms", f"approvals that are none: {error}") from None
+        keys = {party: key.hex() for party, key in self.proposal.roster.items()}
+        if {each.party: each.identity for each in found} != keys or found[0].proposal != self.proposal.digest:
+            raise Declining("other terms", "others are said to have agreed, or to something else.")
+        return found
 
     def _deal(self, body: Message) -> Message:
         """Take a step of the dealing of keys."""
@@ -253,7 +272,7 @@ class Seated:
             raise Declining("unknown session", "an end before this process has begun with the session.")
         last = body.last.tobytes()
         if not (self._sitting.folder / FINISHED).exists():
-            self._work.finish(self._host, last)
+            self._work.finish(self._host, last, self._approvals)
             rounds = max(self._planned.rounds, *self._answered, 1)
             place = self._sitting.folder / "run"
             tell(self._sitting.folder, Progress("finished", rounds, rounds, f"this party's own: {place}"))

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from cofactor.data.ids import Ids
 from cofactor.errors import ConfigError, RunError
+from cofactor.federation.approvals import Approved
 from cofactor.federation.books import all_released, released
 from cofactor.federation.drive import Round, Session
 from cofactor.federation.finding import Alignment
@@ -145,7 +147,12 @@ class SurveyAtCoordinator:
         return listen
 
     def save(
-        self, folder: Path, session: Session, coordinator: Coordinator, ledgers: Mapping[str, bytes]
+        self,
+        folder: Path,
+        session: Session,
+        coordinator: Coordinator,
+        ledgers: Mapping[str, bytes],
+        approvals: tuple[Approved, ...],
     ) -> None:
         """Write the run folder: released numbers only."""
         assert isinstance(coordinator, Counting)
@@ -161,7 +168,9 @@ class SurveyAtCoordinator:
             tally=coordinator.tally,
             answered=coordinator.answered,
             guarantee=guarantee_of(method, events, coordinator.answered, not_heard(copies)),
-            together=together_of(method, session.transcript, self._people, copies),
+            together=replace(
+                together_of(method, session.transcript, self._people, copies), approvals=approvals
+            ),
             events=events,
             created=created.isoformat(timespec="seconds"),
             seconds=time.perf_counter() - start,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cofactor.data.ids import Ids
 from cofactor.errors import ConfigError, RunError
+from cofactor.federation.approvals import Approved
 from cofactor.federation.books import released
 from cofactor.federation.declining import Declining
 from cofactor.federation.door import COORDINATOR
@@ -182,7 +183,12 @@ class SurveyAtParty:
         ledger.limit(sitting.most)
         return ledger
 
-    def finish(self, host: Host, last: bytes) -> None:  # noqa: ARG002 (the half leaves nothing)
+    def finish(
+        self,
+        host: Host,  # noqa: ARG002 (the half leaves nothing)
+        last: bytes,
+        approvals: tuple[Approved, ...],
+    ) -> None:
         """Write the party's own run folder: what answers came to, what it charged, what it saw and sent."""
         assert self.ledger is not None
         assert self._all is not None
@@ -192,13 +198,14 @@ class SurveyAtParty:
         own = Ledger.from_bytes(self.ledger.extract(session, party=name, budget=self.budget))
         transcript = Transcript.open(self._sitting.transcript_path, recover=True)
         events, (created, start) = tuple(released(own, session)), self._started
+        together = together_of(method, transcript, {name: self._all[name]}, {name: own})
         survey = Survey(
             question=self._work.question,
             method=method,
             tally=told.tally,
             answered=told.answered,
             guarantee=guarantee_of(method, events, told.answered, ONLY_OWN),
-            together=together_of(method, transcript, {name: self._all[name]}, {name: own}),
+            together=replace(together, approvals=approvals),
             events=events,
             created=created.isoformat(timespec="seconds"),
             seconds=time.perf_counter() - start,

@@ -10,6 +10,7 @@ from typing import Any
 from cofactor.config import as_table
 from cofactor.data.ids import Ids
 from cofactor.errors import ConfigError
+from cofactor.federation.approvals import Approved
 from cofactor.federation.books import all_released, released
 from cofactor.federation.drive import Round, Session, rounds_had
 from cofactor.federation.finding import Alignment
@@ -100,7 +101,12 @@ class TrainingAtCoordinator:
         return told_rounds(note, self._work.budget, next(iter(schedules.values()), None))
 
     def save(
-        self, folder: Path, session: Session, coordinator: Coordinator, ledgers: Mapping[str, bytes]
+        self,
+        folder: Path,
+        session: Session,
+        coordinator: Coordinator,
+        ledgers: Mapping[str, bytes],
+        approvals: tuple[Approved, ...],
     ) -> None:
         """Write the run folder: released numbers only."""
         (recipe, facts), budget = self._agreed, self._work.budget
@@ -145,7 +151,7 @@ class TrainingAtCoordinator:
                 aggregate_of(recipe),
                 len(facts.parties),
             ),
-            together=together,
+            together=replace(together, approvals=approvals),
         )
         run.save(folder)
 

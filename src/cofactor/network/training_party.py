@@ -14,6 +14,7 @@ from cofactor.config import as_table
 from cofactor.data.ids import Ids
 from cofactor.errors import ConfigError
 from cofactor.federation.aligning import only, placed
+from cofactor.federation.approvals import Approved
 from cofactor.federation.books import open_ledger, released, reserve
 from cofactor.federation.declining import Declining
 from cofactor.federation.drive import Session
@@ -293,7 +294,7 @@ class TrainingAtParty:
         reserve(ledger, schedules[sitting.name], sitting.proposal.session)
         return ledger
 
-    def finish(self, host: Host, last: bytes) -> None:
+    def finish(self, host: Host, last: bytes, approvals: tuple[Approved, ...]) -> None:
         """Write the party's own run folder: its model, what it charged, what it saw and sent."""
         assert self._settled is not None
         assert self._session is not None
@@ -340,6 +341,6 @@ class TrainingAtParty:
                 len(facts.parties),
             ),
             homes={name: model},
-            together=together,
+            together=replace(together, approvals=approvals),
         )
         run.save(self._sitting.folder / "run", overwrite=True)

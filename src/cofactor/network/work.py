@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cofactor.crypto.keys import Identity
 from cofactor.crypto.psi import Rule
 from cofactor.data.ids import Ids
+from cofactor.federation.approvals import Approved
 from cofactor.federation.drive import Round, Session
 from cofactor.federation.finding import Alignment, Among, How
 from cofactor.federation.halves import Coordinator
@@ -155,7 +156,7 @@ class AtParty(Protocol):
         the session up where the party's own folder says.
         """
 
-    def finish(self, host: Host, last: bytes) -> None:
+    def finish(self, host: Host, last: bytes, approvals: tuple[Approved, ...]) -> None:
         """Finish at home: write the party's own run folder, which never leaves."""
 
 
@@ -197,6 +198,11 @@ class AtCoordinator(Protocol):
         """Return who turns rounds into progress."""
 
     def save(
-        self, folder: Path, session: Session, coordinator: Coordinator, ledgers: Mapping[str, bytes]
+        self,
+        folder: Path,
+        session: Session,
+        coordinator: Coordinator,
+        ledgers: Mapping[str, bytes],
+        approvals: tuple[Approved, ...],
     ) -> None:
         """Write the run folder: released numbers only. `ledgers` hold what each party charged here."""

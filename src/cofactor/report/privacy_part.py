@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from shlex import quote
 
-from cofactor.figures import rounded_up
+from cofactor.figures import fingerprint, rounded_up
 from cofactor.report import names
 from cofactor.report.answers import is_alarm
 from cofactor.report.beside import Beside
@@ -234,10 +234,10 @@ def approvals(folder: Folder) -> Markup:
     rows = [
         (
             each["party"],
-            each.get("how") or "signed",
-            each.get("when") or "-",
-            element("code", str(each.get("identity", ""))[:20]),
-            element("code", str(each.get("proposal", ""))[:16]),
+            each["how"],
+            str(each["when"]).replace("T", " ").replace("+00:00", " UTC"),
+            element("code", fingerprint(bytes.fromhex(each["identity"]))),
+            element("code", str(each["proposal"])[:16]),
         )
         for each in found
     ]

@@ -1,0 +1,77 @@
+"""That parties agreed to take part: what each has signed before the first round, as a run folder keeps it."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from cofactor.config import from_table
+from cofactor.crypto.keys import verified
+from cofactor.errors import ConfigError, RunError
+from cofactor.federation.party import check_name
+
+How = Literal["by hand", "by policy"]
+_CONTEXT = b"cofactor: a party takes part\n"
+_HASH, _SIGNATURE = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{128}")
+_WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approved:
+    """One party's yes. Who said it stays with the party."""
+
+    party: str
+    identity: str
+    """Its public key, as 64 hexadecimal digits."""
+    proposal: str
+    """The hash of what it agreed to."""
+    how: How
+    when: str
+    """By the party's clock, in UTC."""
+    signature: str
+
+    def __post_init__(self) -> None:
+        check_name(self.party)
+        for name, form in (
+            ("identity", _HASH),
+            ("proposal", _HASH),
+            ("when", _WHEN),
+            ("signature", _SIGNATURE),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not form.fullmatch(value):
+                raise ConfigError(f"{self.party}: {name} of its approval is none.")
+        if self.how not in get_args(How):
+            raise ConfigError(f"{self.party}: nobody approves {self.how!r}.")
+
+    @property
+    def signed(self) -> bool:
+        """Whether whoever has this key has signed all of that."""
+        text = approved_text(self.proposal, self.how, self.when)
+        return verified(bytes.fromhex(self.identity), text, bytes.fromhex(self.signature))
+
+
+def approved_text(proposal: str, how: str, when: str) -> bytes:
+    """Return what a party signs: the hash of the proposal, and how and when it agreed."""
+    return _CONTEXT + json.dumps([proposal, how, when]).encode()
+
+
+def approvals_from(tables: Sequence[Mapping[str, Any]]) -> tuple[Approved, ...]:
+    """Read approvals from a run folder."""
+    return tuple(from_table(Approved, each, "approval") for each in tables)
+
+
+def check_approvals(approvals: Sequence[Approved], parties: Sequence[str]) -> str:
+    """Check that all of these parties have agreed to one proposal; say so."""
+    for each in approvals:
+        if not each.signed:
+            raise RunError(f"{each.party}: its approval is not signed by its key, or was changed.")
+    by_party = {each.party: each.proposal for each in approvals}
+    silent = [party for party in parties if party not in by_party]
+    if silent:
+        raise RunError(f"{', '.join(silent[:5])}: took part, and no approval says so.")
+    if len(by_party) < len(approvals) or len(set(by_party.values())) > 1:
+        raise RunError("The approvals are not of one proposal, one for each party.")
+    count = "1 party" if len(approvals) == 1 else f"{len(approvals):,} parties"
+    return f"{count} signed proposal {approvals[0].proposal[:16]}; compare keys with those that you know."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cofactor.cli.again import again
 from cofactor.report.beside import Beside
 from cofactor.report.folder import Folder
 from cofactor.report.page import page
@@ -56,7 +57,8 @@ def names() -> list[str]:
 def test_page_goes_beside_the_run_and_its_answers_are_printed(folder: Path, cofactor: Command) -> None:
     sealed = sorted(path.name for path in Path("run").iterdir())
     done = fine(cofactor("report", "run", "--no-verify"))
-    assert Path("run.html").read_text() == page(Folder.read(folder / "run"), Beside())
+    read = Folder.read(folder / "run")
+    assert Path("run.html").read_text() == page(read, Beside(again=again(read)))
     for question in ("Is it private? ", "Is it useful? ", "What did it cost? "):
         assert sum(line.startswith(question) for line in done.out.splitlines()) == 1
     size = Path("run.html").stat().st_size

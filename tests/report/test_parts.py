@@ -2,14 +2,13 @@
 
 import re
 from dataclasses import replace
-from shlex import quote
 from typing import Any
 
 import pytest
 
 from cofactor.report import clusters_part, cost_part, names, privacy_part, survey_part, useful_part
 from cofactor.report.beside import Beside, Checked, Spread
-from cofactor.report.folder import Folder, Release
+from cofactor.report.folder import Release
 from cofactor.report.states import state
 from tests.report.making import EVIL, QUOTED, told
 
@@ -216,22 +215,6 @@ def test_segments_are_told_with_share_and_difference() -> None:
     assert "age, segment 2: +30.0% of the range" in part
     assert "<script" not in part
     assert "<b>" not in part
-
-
-@pytest.mark.parametrize(
-    ("folder", "command"),
-    [
-        (told(), "cofactor train FILE ... --from told --seed 0"),
-        (told(name="a b'c"), "cofactor train FILE ... --from 'a b'\"'\"'c' --seed 0"),
-        (told(together=None), "cofactor train FILE --from told --seed 0"),
-        (
-            told(survey=SURVEY, recipe={"kind": "SquareWave", "epsilon": 1.0}),
-            f"cofactor survey FILE --column {quote(ASKED['name'])} --range 0:100 --epsilon 1",
-        ),
-    ],
-)
-def test_the_command_that_does_it_again_can_be_pasted(folder: Folder, command: str) -> None:
-    assert cost_part.remaking(folder) == command
 
 
 def test_a_crowd_of_parties_is_cut_with_a_count() -> None:

@@ -1,17 +1,16 @@
 """What a report shows besides the folder, gathered: what verify says, a survey's spread, a stated policy."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from cofactor.cli.again import again
 from cofactor.cli.promises import promised_lines
 from cofactor.cli.verify import examined
+from cofactor.errors import CofactorError, ConfigError
 from cofactor.report.beside import Beside, Checked, Policy, Spread
-
-if TYPE_CHECKING:
-    from cofactor.report.folder import Folder
+from cofactor.report.folder import DAMAGES, Folder
 
 
-def beside_of(folder: "Folder", *, verified: bool, policy: Path | None) -> Beside:
+def beside_of(folder: Folder, *, verified: bool, policy: Path | None) -> Beside:
     """Gather all of it; the data are read nowhere."""
     checks = None
     if verified:
@@ -23,13 +22,21 @@ def beside_of(folder: "Folder", *, verified: bool, policy: Path | None) -> Besid
         # What does not follow from its own answers is not drawn.
         spread=None if broken or folder.kind != "survey" else _spread(folder.path),
         policy=None if policy is None else stated(policy),
+        again=_again(folder),
         promised=() if broken else tuple(promised_lines(folder.guarantee)),
     )
 
 
+def _again(folder: Folder) -> str | None:
+    """Return what does it again; None if the folder does not tell: what is wrong is told elsewhere."""
+    try:
+        return again(folder)
+    except (CofactorError, *DAMAGES):
+        return None
+
+
 def stated(path: Path) -> Policy:
     """Read a policy, as parties on a network have them."""
-    from cofactor.errors import ConfigError
     from cofactor.network.policy import Policy as Stated
 
     if not path.is_file():

@@ -49,6 +49,9 @@ class Beside:
     promised: tuple[str, ...] = ()
     """What groups of users were promised, in sentences, where users have weights."""
 
+    again: str | None = None
+    """The command that does it again, on files that the reader has to name."""
+
     @property
     def broken(self) -> tuple[Checked, ...]:
         """What the folder does not bear out."""

@@ -1,11 +1,11 @@
 """For the data scientist: who took part, where time and bytes went, and how it is done again."""
 
 from collections.abc import Iterator, Mapping
-from shlex import quote
 from typing import Any
 
 from cofactor.figures import lasting, readable, rounded_up
 from cofactor.report import names
+from cofactor.report.beside import Beside
 from cofactor.report.folder import Facts, Folder
 from cofactor.report.markup import NOTHING, Content, Markup, copied, element, folded, section, table, together
 
@@ -72,15 +72,14 @@ def costs(folder: Folder) -> Markup:
     return section("costs", "Time and bytes", *parts) if parts else NOTHING
 
 
-def settings(folder: Folder) -> Markup:
+def settings(folder: Folder, beside: Beside) -> Markup:
     """Show all settings as they were settled, and what makes the run again."""
-    recipe = folder.facts["recipe"]
+    command = beside.again
     return section(
         "settings",
         "Do it again",
-        copied(remaking(folder), label="Command line", identity="remake-command"),
+        None if command is None else copied(command, label="Command line", identity="remake-command"),
         copied(settings_text(folder), label="Settings, as they were chosen", identity="remake-settings"),
-        None if folder.kind != "training" or folder.together is None else _in_python(folder, recipe),
         lead=" ".join(_said(folder)),
     )
 
@@ -89,51 +88,12 @@ def _said(folder: Folder) -> Iterator[str]:
     """Say what must be known beside the command."""
     if folder.scores:
         yield "Errors were measured with ratings kept back: add --test-fraction with the same share."
+    if folder.facts["recipe"].get("kind") == "MultiViewMF":
+        yield "If users had attributes, add --user-attributes: a run folder keeps none."
+    if (folder.together or {}).get("approvals"):
+        yield "Real parties agree to a plan: give job.toml the settings below."
     if folder.together is not None:
-        yield "Noise is never the same twice: another run's errors differ a little."
-
-
-def _in_python(folder: Folder, recipe: Mapping[str, Any]) -> Markup:
-    """Write the run as it would be typed in Python."""
-    budget, together_ = folder.budget, folder.together or {}
-    terms = (
-        "None"
-        if budget is None
-        else f'cf.Budget(epsilon={budget["epsilon"]:g}, delta={budget["delta"]:g}, unit="{budget["unit"]}", '
-        f'adjacency="{budget["adjacency"]}")'
-    )
-    made = {
-        "horizontal": "cf.Federation.horizontal(parties)",
-        "vertical": "cf.Federation.vertical(parties)",
-        "on-device": "cf.Federation.on_device(ratings)",
-    }.get(str(together_.get("split")), "federation")
-    text = (
-        "import cofactor as cf\n\n"
-        f"federation = {made}\n"
-        f"budget = {terms}\n"
-        f"recipe = cf.{recipe.get('kind')}()\n"
-        f"run = cf.train(recipe, federation, budget=budget, seed={folder.facts.get('seed')})"
-    )
-    return folded(
-        "In Python", copied(text, label="With the recipe's usual settings", identity="remake-python")
-    )
-
-
-def remaking(folder: Folder) -> str:
-    """Return the command that does it again, on files that the reader has to name."""
-    path = quote(folder.name)
-    if folder.kind == "survey":
-        survey, epsilon = folder.facts["survey"]["question"], folder.facts["recipe"].get("epsilon")
-        return (
-            f"cofactor survey FILE --column {quote(str(survey['name']))} --range {survey['low']:g}:"
-            f"{survey['high']:g} --epsilon {epsilon:g}"
-        )
-    if folder.kind == "clustering":
-        budget, count = folder.budget or {}, len(folder.facts["clustering"]["centres"])
-        terms = f"--epsilon {budget.get('epsilon')} --delta {budget.get('delta')}"
-        return f"cofactor cluster FILE FILE --k {count} {terms}"
-    files = "FILE" if folder.together is None else "FILE ..."
-    return f"cofactor train {files} --from {path} --seed {folder.facts.get('seed')}"
+        yield "Noise is never the same twice: another run's numbers differ a little."
 
 
 def settings_text(folder: Folder) -> str:

@@ -55,7 +55,7 @@ def _for_scientist(folder: Folder, beside: Beside) -> list[Markup]:
         *_results(folder, beside),
         cost_part.parties(folder),
         cost_part.costs(folder),
-        cost_part.settings(folder),
+        cost_part.settings(folder, beside),
         cost_part.made_of(folder),
     ]
 

@@ -163,9 +163,9 @@ def test_an_earlier_report_is_replaced_without_being_asked(folder: Path, cofacto
         (("run", "--policy", "odd.toml"), r'odd.toml has "max_epsilom".*[Dd]id you mean "max_epsilon"'),
         (
             ("run", "other", "--policy", "odd.toml"),
-            r"--card and --policy are about one run. Name a single RUN",
+            r"--card, --policy and --groups are about one run. Name a single RUN",
         ),
-        (("run", "other", "--card", "card.md"), r"--card and --policy are about one run"),
+        (("run", "other", "--card", "card.md"), r"--card, --policy and --groups are about one run"),
         (("run", "./run"), r"a run is named twice. Name each once"),
         (("run", "--port", 8000), r"--port says where a page is served. Add --live"),
         (("run", "--live", "--out", "page.html"), r"--live serves a page and writes none"),
@@ -278,3 +278,37 @@ def test_page_is_opened_or_it_is_said_where_it_is(
     assert (done.code, done.json["report"]) == (0, "page.html")
     assert seen == [(folder / "page.html").as_uri()]
     assert done.err == ("" if found else "There is no browser to open it with. Open page.html in one.\n")
+
+
+def told_of(data: object, groups: object) -> str:
+    return json.dumps({"data": data, "groups": groups})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "groups.json cannot be read"),
+        ("age,weight", "is not what 'cofactor compare --json' prints"),
+        ("[1]", "is not what 'cofactor compare --json' prints"),
+        (told_of(None, {"groups": []}), "is about other ratings than run"),
+        (told_of("same", None), "holds no errors by group of users"),
+        (told_of("same", {"groups": []}), "holds no errors by group of users"),
+        (told_of("same", {"groups": [{"name": "shy"}]}), "is not what 'cofactor compare --json' prints"),
+    ],
+)
+def test_what_is_no_comparison_is_refused_with_the_command_that_makes_one(
+    content: str | None, words: str, folder: Path, cofactor: Command
+) -> None:
+    if content is not None:
+        data = json.dumps(json.loads(Path("run/run.json").read_text())["data"])
+        Path("groups.json").write_text(content.replace('"same"', data))
+    done = cofactor("report", "run", "--groups", "groups.json")
+    assert done.code == 2
+    assert words in done.err
+    assert "cofactor compare run FILE ... --user-weights FILE --json > groups.json" in done.err
+    assert not Path("run.html").exists()
+
+
+def test_groups_are_of_one_run_that_is_finished(folder: Path, cofactor: Command) -> None:
+    assert "are about one run" in cofactor("report", "run", "other", "--groups", "x.json").err
+    assert "about a finished run" in cofactor("report", "run", "--live", "--groups", "x.json").err

@@ -126,6 +126,14 @@ def test_errors_are_shown_by_group_and_measured_again(folder: Path, cofactor: Co
     again = cofactor("compare", "run", "all.csv", *same, "--scale", "1:5", "--json")
     assert again.code == 0, again.err
     assert again.json["groups"] == done.json["groups"]
+    (folder / "compared.json").write_text(again.out)
+    assert cofactor("report", "run", "--groups", "compared.json").code == 0
+    page = (folder / "run.html").read_text()
+    for group in groups:
+        mse = group["mse"]
+        cell = f"{mse['value']:.4f} ({mse['low']:.4f} to {mse['high']:.4f})"
+        assert f'{group["name"]}</th><td class="number">{group["users"]}</td>' in page
+        assert cell in page
     text = cofactor("compare", "run", "all.csv", *same, "--scale", "1:5").out
     assert "Who pays for privacy, by group of users:" in text
     assert "What conservative users gain less what moderate users do" in text

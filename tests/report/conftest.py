@@ -80,8 +80,10 @@ def pages(made: Made, audited_run: Path, tmp_path_factory: pytest.TempPathFactor
             found[kind] = where / f"{kind}.html"
             kinds = ("private", "masked") if kind == "compared" else (kind,)
             runs = [_folder(each, made, audited_run, where) for each in kinds]
-            sealed = () if kind != "measured" else ("--no-verify",)  # its facts were changed by hand
-            making.asked(where, "report", *runs, "--out", found[kind], *sealed)
+            more: tuple[object, ...] = ()
+            if kind == "measured":  # its facts were changed by hand
+                more = ("--no-verify", "--groups", making.compared(runs[0]))
+            making.asked(where, "report", *runs, "--out", found[kind], *more)
         return found[kind]
 
     return written

@@ -101,13 +101,25 @@ def measured(source: Path, target: Path) -> Path:
             {"name": "1 to 9 ratings", "users": 40, "mse": spread, "own_mean": 1.25, "gain": spread},
             {"name": f"10 or more {QUOTED}", "users": 20, "mse": 0.625},
         ]
-        own["by_group"] = [{"name": "conservative", "mse": 0.875}, {"name": "liberal", "mse": 0.75}]
         facts["together"]["approvals"] = [asdict(approved(party)) for party in facts["together"]["parties"]]
 
     changed(source, target, tell)
     numbers = {"signal_to_noise": 0.75, "clipped": 0.25, "trimmed": 0.5}
     event = {"stage": "simulation", "note": "made-up release", "numbers": numbers}
     return with_events(target, [{**event, "step": step} for step in range(2, ROUNDS + 2)])
+
+
+def compared(folder: Path) -> Path:
+    """Write what `compare --json` would print of groups, had users had weights."""
+    few, many = {"value": 0.875, "low": None, "high": None}, {"value": 0.75, "low": 0.5, "high": 1.0}
+    groups = [
+        {"name": name, "users": users, "mse": each, "own_mean": each, "gain": each}
+        for name, users, each in (("conservative", 9, few), ("liberal", 51, many))
+    ]
+    told = {"data": facts_of(folder)["data"], "groups": {"groups": groups}}
+    path = folder.with_suffix(".json")
+    path.write_text(json.dumps(told))
+    return path
 
 
 def alarmed(source: Path, target: Path) -> Path:

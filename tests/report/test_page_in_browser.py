@@ -232,6 +232,11 @@ def test_groups_phases_and_approvals_are_those_of_the_folder(pages: Made, opened
     spread = "0.9000 (0.8000 to 1.1000)"
     assert activity[0] == ["1 to 9 ratings", "40", spread, "1.2500", spread]
     assert activity[1] == [f"10 or more {making.QUOTED}", "20", "0.6250", "-", "-"]
+    careful = rows(seen, "Who pays for privacy: error by group of users, beside users' own means")
+    assert careful == [
+        ["conservative", "9", *["0.8750"] * 3],
+        ["liberal", "51", *["0.7500 (0.5000 to 1.0000)"] * 3],
+    ]
     assert rows(seen, "Time by phase") == [["rounds", "1 min 11 s"], ["finishing at home", "9.5 s"]]
     agreed = making.facts_of(pages("measured").with_suffix(""))["together"]["approvals"]
     assert rows(seen, "Approvals, signed by the parties") == [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cofactor.report import clusters_part, cost_part, names, privacy_part, survey_part, useful_part
-from cofactor.report.beside import Beside, Checked, Spread
+from cofactor.report.beside import Beside, Checked, Groups, Spread
 from cofactor.report.folder import Release
 from cofactor.report.states import state
 from tests.report.making import EVIL, QUOTED, told
@@ -151,9 +151,18 @@ def test_every_state_has_its_word(facts: dict[str, Any], events: tuple[Any, ...]
 def test_lists_are_measured_beside_popularity() -> None:
     measures = dict.fromkeys(names.MEASURES, 0.25)
     own = {"rmse": 0.9, "rankings": {"popularity": measures, "private": {**measures, "map": 0.5}}}
-    part = words(useful_part.accuracy(told(scores={"private": own})))
+    part = words(useful_part.accuracy(told(scores={"private": own}), Beside()))
     assert "lists by NDCG precision recall mean average precision" in part
     assert "private, together 0.2500 0.2500 0.2500 0.5000" in part
+
+
+def test_errors_of_groups_are_told_even_where_nothing_else_was_measured() -> None:
+    few = {"value": 0.5, "low": None, "high": None}
+    rows = ({"name": "careful", "users": 3, "mse": few, "own_mean": few, "gain": few},)
+    part = words(useful_part.accuracy(told(), Beside(groups=Groups(source="c.json", rows=rows))))
+    assert "Not measured" in part
+    assert "careful 3 0.5000 0.5000 0.5000" in part
+    assert "From c.json: no run folder holds who asked for how much privacy." in part
 
 
 def test_parties_for_whom_nothing_changed_need_no_picture() -> None:
@@ -162,7 +171,7 @@ def test_parties_for_whom_nothing_changed_need_no_picture() -> None:
 
     def part(gain: float) -> str:
         own = {"rmse": 1.0, "parties": {"north": party(gain)}}
-        return str(useful_part.accuracy(told(scores={"private": own})))
+        return str(useful_part.accuracy(told(scores={"private": own}), Beside()))
 
     assert "By how much joining" not in part(0.0)
     assert "By how much joining" in part(0.1)

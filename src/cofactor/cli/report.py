@@ -29,6 +29,12 @@ def report(
     policy: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A policy.toml to judge the promise by.")
     ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What 'cofactor compare --json' printed: errors by group of users."
+        ),
+    ] = None,
     verified: Annotated[
         bool, typer.Option("--verify/--no-verify", help="Check that the folder bears out what it says.")
     ] = True,
@@ -48,13 +54,13 @@ def report(
     from cofactor.report.page import page
 
     runs = runs_of(runs)
-    _check_options(runs, out, card, policy)
+    _check_options(runs, out, card, policy, groups)
     if port and not live:
         raise ConfigError("--port says where a page is served. Add --live, or leave it out.")
     if live:
         from cofactor.cli.report_live import watch
 
-        _check_alone(runs, out, card)
+        _check_alone(runs, out, card, groups)
         watch(runs[0], port=port, policy=policy, verified=verified, opened=open_, as_json=json)
         return
     if len(runs) == 1 and _unfinished(runs[0], out, force=force, as_json=json, opened=open_):
@@ -70,7 +76,7 @@ def report(
     else:
         from cofactor.cli.report_beside import beside_of
 
-        beside = beside_of(folders[0], verified=verified, policy=policy)
+        beside = beside_of(folders[0], verified=verified, policy=policy, groups=groups)
         _write(target, page(folders[0], beside))
         if card is not None:
             _write(card, _card(folders[0], beside, card))
@@ -87,9 +93,11 @@ def show(page: Path) -> None:
         print(f"There is no browser to open it with. Open {page} in one.", file=sys.stderr)
 
 
-def _check_options(runs: Sequence[Path], out: Path | None, card: Path | None, policy: Path | None) -> None:
-    if len(runs) > 1 and (card is not None or policy is not None):
-        raise ConfigError("--card and --policy are about one run. Name a single RUN.")
+def _check_options(
+    runs: Sequence[Path], out: Path | None, card: Path | None, policy: Path | None, groups: Path | None
+) -> None:
+    if len(runs) > 1 and any(each is not None for each in (card, policy, groups)):
+        raise ConfigError("--card, --policy and --groups are about one run. Name a single RUN.")
     if len({path.resolve() for path in runs}) < len(runs):
         raise ConfigError("a run is named twice. Name each once.")
     if card is not None and card.suffix not in (".md", ".json"):
@@ -123,12 +131,14 @@ def _unfinished(run: Path, out: Path | None, *, force: bool, as_json: bool, open
     return True
 
 
-def _check_alone(runs: Sequence[Path], out: Path | None, card: Path | None) -> None:
+def _check_alone(runs: Sequence[Path], out: Path | None, card: Path | None, groups: Path | None) -> None:
     """Refuse what a page that is served cannot do."""
     if len(runs) > 1:
         raise ConfigError("--live watches one training. Name a single RUN.")
     if out is not None or card is not None:
         raise ConfigError("--live serves a page and writes none. Leave out --out and --card.")
+    if groups is not None:
+        raise ConfigError("--groups is about a finished run. Leave it out, or --live.")
     if not runs[0].resolve().parent.is_dir():
         raise ConfigError(
             f"there is no folder {runs[0].parent} in which {runs[0].name} could be. Name a run."

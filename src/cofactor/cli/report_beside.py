@@ -1,16 +1,19 @@
 """What a report shows besides the folder, gathered: what verify says, a survey's spread, a stated policy."""
 
+import json
 from pathlib import Path
 
 from cofactor.cli.again import again
 from cofactor.cli.promises import promised_lines
 from cofactor.cli.verify import examined
 from cofactor.errors import CofactorError, ConfigError
-from cofactor.report.beside import Beside, Checked, Policy, Spread
+from cofactor.report.beside import Beside, Checked, Groups, Policy, Spread
 from cofactor.report.folder import DAMAGES, Folder
 
+_OF_GROUP = ("name", "users", "mse", "own_mean", "gain")
 
-def beside_of(folder: Folder, *, verified: bool, policy: Path | None) -> Beside:
+
+def beside_of(folder: Folder, *, verified: bool, policy: Path | None, groups: Path | None = None) -> Beside:
     """Gather all of it; the data are read nowhere."""
     checks = None
     if verified:
@@ -22,6 +25,7 @@ def beside_of(folder: Folder, *, verified: bool, policy: Path | None) -> Beside:
         # What does not follow from its own answers is not drawn.
         spread=None if broken or folder.kind != "survey" else _spread(folder.path),
         policy=None if policy is None else stated(policy),
+        groups=None if groups is None else compared(groups, folder),
         again=_again(folder),
         promised=() if broken else tuple(promised_lines(folder.guarantee)),
     )
@@ -42,6 +46,28 @@ def stated(path: Path) -> Policy:
     if not path.is_file():
         raise ConfigError(f"--policy: there is no file {path}. Name a policy.toml.")
     return Policy(source=path.name, terms=Stated.read(path).as_table())
+
+
+def compared(path: Path, folder: Folder) -> Groups:
+    """Read errors by group of users, as `cofactor compare --json` prints them, of the same run."""
+    remedy = (
+        f"Write it with 'cofactor compare {folder.name} FILE ... --user-weights FILE --json > {path.name}'."
+    )
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        data, found = table["data"], table["groups"]
+        rows = tuple({name: each[name] for name in _OF_GROUP} for each in found["groups"]) if found else ()
+    except OSError as error:
+        raise ConfigError(f"--groups: {path} cannot be read ({error.strerror}). {remedy}") from None
+    except DAMAGES:
+        raise ConfigError(
+            f"--groups: {path} is not what 'cofactor compare --json' prints. {remedy}"
+        ) from None
+    if data != folder.facts["data"]:
+        raise ConfigError(f"--groups: {path} is about other ratings than {folder.name}. {remedy}")
+    if not rows:
+        raise ConfigError(f"--groups: {path} holds no errors by group of users. {remedy}")
+    return Groups(source=path.name, rows=rows)
 
 
 def _spread(folder: Path) -> Spread | None:

@@ -47,6 +47,14 @@ class GroupErrors:
         """Whether it is a group, and of so many users that it can be compared with another one."""
         return self.name != IN_NO_GROUP and self.users >= _ENOUGH
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain numbers, with intervals if there are enough users for them."""
+        table = asdict(self)
+        if self.users >= _ENOUGH:
+            return table
+        alone = {"low": None, "high": None}
+        return {name: each | alone if isinstance(each, dict) else each for name, each in table.items()}
+
     def shown(self, one: Estimate) -> str:
         """Write a number, with its interval if there are enough users for one."""
         return str(one) if self.users >= _ENOUGH else f"{one.value:.4f}"
@@ -64,11 +72,11 @@ class ErrorsByGroup:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers."""
-        return asdict(self)
+        return asdict(self) | {"groups": self.as_list()}
 
     def as_list(self) -> list[dict[str, Any]]:
         """Return the groups in plain numbers, for a run's scores."""
-        return [asdict(group) for group in self.groups]
+        return [group.as_dict() for group in self.groups]
 
     def text(self) -> str:
         """Return a table, and what to read off it in a sentence."""

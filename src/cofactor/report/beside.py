@@ -39,6 +39,15 @@ class Policy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Errors by how much privacy users ask for: private, so that no run folder holds them."""
+
+    source: str
+    """What it was read from: a file's name."""
+    rows: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Beside:
     """All of that; what is left out is not shown."""
 
@@ -46,6 +55,7 @@ class Beside:
     """What `verify` found; None if it was not asked."""
     spread: Spread | None = None
     policy: Policy | None = None
+    groups: Groups | None = None
     promised: tuple[str, ...] = ()
     """What groups of users were promised, in sentences, where users have weights."""
 

@@ -34,7 +34,7 @@ def content(folder: Folder, beside: Beside) -> list[Content]:
     parts: list[Content] = []
     for who, own in by_reader.items():
         parts += [element("p", who, class_="reader"), *own]
-    return [_head(folder, beside), _contents(by_reader), *parts, _foot(folder)]
+    return [_head(folder, beside), _contents(by_reader), *parts, _foot(folder, beside)]
 
 
 def _for_officer(folder: Folder, beside: Beside) -> list[Markup]:
@@ -65,7 +65,7 @@ def _results(folder: Folder, beside: Beside) -> list[Markup]:
         return [survey_part.survey(folder, beside.spread)]
     if folder.kind == "clustering":
         return [clusters_part.clusters(folder)]
-    return [useful_part.accuracy(folder), useful_part.curves(folder)]
+    return [useful_part.accuracy(folder, beside), useful_part.curves(folder)]
 
 
 def _head(folder: Folder, beside: Beside) -> Markup:
@@ -154,10 +154,12 @@ def _download(text: str, kind: str, name: str, label: str) -> Markup:
     return element("a", f"Save as {label}", href=f"data:{kind};charset=utf-8;base64,{data}", download=name)
 
 
-def _foot(folder: Folder) -> Markup:
+def _foot(folder: Folder, beside: Beside) -> Markup:
     version = folder.facts.get("versions", {}).get("cofactor", "?")
+    sources = [each.source for each in (beside.policy, beside.groups) if each is not None]
+    others = ", ".join(sources) or "nothing else"
     told = (
-        f"Made from {folder.name}/run.json and what lies beside it, and from nothing else; the run was made "
+        f"Made from {folder.name}/run.json and what lies beside it, and from {others}; the run was made "
         f"by cofactor {version}. This page asks nobody for anything."
     )
     return element("footer", element("p", told))

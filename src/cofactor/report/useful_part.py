@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cofactor.report import names
+from cofactor.report.beside import Beside
 from cofactor.report.charts import Dot, Level, Line, dot_chart, line_chart
 from cofactor.report.folder import Facts, Folder
 from cofactor.report.markup import NOTHING, Content, Markup, badge, element, folded, section, table, together
@@ -22,12 +23,13 @@ _CURVES = (
 """What a simulation measures of itself by round: its name, its title, and its axis."""
 
 
-def accuracy(folder: Folder) -> Markup:
+def accuracy(folder: Folder, beside: Beside) -> Markup:
     """Show errors of the run beside those of whoever sends nothing, stays alone, or pools everything."""
     scores = folder.scores
+    careful = _by_privacy(beside)
     if not scores:
         told = element("p", "Not measured: train with ", element("code", "--test-fraction 0.1"), ".")
-        return section("accuracy", "How good it is", told)
+        return section("accuracy", "How good it is", told, careful)
     name, said, lower = names.metric(scores)
     return section(
         "accuracy",
@@ -42,8 +44,8 @@ def accuracy(folder: Folder) -> Markup:
         element("dl", *_explained(scores)),
         _by_party(folder, name),
         _rankings(scores),
-        _groups(folder, "by_activity", "Error by how much users have rated", "users"),
-        _groups(folder, "by_group", "Who pays for privacy: error by group of users", "group"),
+        _by_activity(scores),
+        careful,
         lead="These numbers can be seen because one process plays all parties. They are not released, and "
         "the guarantee does not cover them. Lines are 95% intervals over users.",
     )
@@ -130,12 +132,22 @@ def _rankings(scores: Mapping[str, Facts]) -> Markup:
     return together([element("h3", "Lists ", SIMULATION), whole])
 
 
-def _groups(folder: Folder, name: str, title: str, column: str) -> Markup:
-    """Show errors by group of users, beside those of users' own means."""
-    own = names.own_name(folder.scores)
-    groups = folder.scores[own].get(name) if own else None
-    if not groups:
+def _by_activity(scores: Mapping[str, Facts]) -> Markup:
+    own = names.own_name(scores)
+    groups = scores[own].get("by_activity") if own else None
+    return _groups(groups, "Error by how much users have rated", "users") if groups else NOTHING
+
+
+def _by_privacy(beside: Beside) -> Markup:
+    if beside.groups is None:
         return NOTHING
+    shown = _groups(beside.groups.rows, "Who pays for privacy: error by group of users", "group")
+    told = f"From {beside.groups.source}: no run folder holds who asked for how much privacy."
+    return together([shown, element("p", told, class_="aside")])
+
+
+def _groups(groups: Sequence[Facts], title: str, column: str) -> Markup:
+    """Show errors by group of users, beside those of users' own means."""
     dots = [
         Dot(name=str(each["name"]), value=value, low=low, high=high)
         for each in groups

@@ -21,6 +21,11 @@ def percent(share: float) -> str:
     return "100%"
 
 
+def number_of(count: int, one: str, many: str = "") -> str:
+    """Write a count with what was counted: 1 round, 2 rounds; `many` where no s is added."""
+    return f"1 {one}" if count == 1 else f"{count:,} {many or f'{one}s'}"
+
+
 def finite(value: float) -> float | None:
     """Return the number for JSON, which knows no infinity."""
     return value if math.isfinite(value) else None

@@ -465,6 +465,9 @@ def test_a_yes_that_was_changed_later_is_found_out_whatever_seals_say(tmp_path: 
     change_facts(run, change)
     wrong = {each.name: each.detail for each in verify(run).checks if not each.holds}
     assert wrong == {"approvals": "south: its approval is not signed by its key, or was changed."}
+    change_facts(run, lambda facts: facts["together"].update(approvals=[]))
+    wrong = {each.name: each.detail for each in verify(run).checks if not each.holds}
+    assert wrong == {"approvals": "north, south, west: took part, and no approval says so."}
 
 
 def test_facts_that_another_party_signed_are_not_taken_for_ones_own(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_a_curve_has_what_the_simulation_says_of_each_release(
 
 def test_groups_phases_and_approvals_are_those_of_the_folder(pages: Made, opened: Opened, made: Made) -> None:
     seen = opened(pages("measured"))
-    activity = rows(seen, "Error by how much users have rated, beside users' own means")
+    activity = rows(seen, "Error by how many ratings users have, beside users' own means")
     spread = "0.9000 (0.8000 to 1.1000)"
     assert activity[0] == ["1 to 9 ratings", "40", spread, "1.2500", spread]
     assert activity[1] == [f"10 or more {making.QUOTED}", "20", "0.6250", "-", "-"]

@@ -1,9 +1,9 @@
 """The command that does a run again, as far as its folder knows: files are for whoever has them to name."""
 
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cofactor.cli.typed import command_lines
 from cofactor.config import as_table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def again(folder: "Folder") -> str:
         # Real parties agree to a plan, which is made of a file that the coordinator has.
         return _PROPOSED
     words = {"survey": _survey, "clustering": _clustering, "training": _training}[folder.kind](folder)
-    return shlex.join(["cofactor", *map(str, words)])
+    return command_lines(("cofactor", *words))
 
 
 def _training(folder: "Folder") -> Iterator[object]:

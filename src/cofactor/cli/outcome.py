@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cofactor.cli.promises import promised, promised_lines
 from cofactor.cli.text import RED, YELLOW, print_line, print_scores, print_table
-from cofactor.figures import readable
+from cofactor.figures import number_of, readable
 
 if TYPE_CHECKING:
     from cofactor.evaluate.by_group import ErrorsByGroup
@@ -122,7 +122,7 @@ def size_of(facts: Mapping[str, Any]) -> str:
     if together["split"] == "on-device" and not together["simulated"]:
         size = f"about {size}"
     count = len(together["parties"])
-    parties = "1 party" if count == 1 else f"{count:,} parties"
+    parties = number_of(count, "party", "parties")
     if together["split"] == "on-device":
         parties = f"{data['users']:,} devices"
     believed = ", make-believe" if together["simulated"] else ""

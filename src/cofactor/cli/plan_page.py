@@ -15,6 +15,7 @@ from cofactor.cli.settings import BudgetWish, RecipeWish
 from cofactor.cli.text import GREEN, RED, YELLOW, ProgressLine, print_json, print_line
 from cofactor.config import positive, whole
 from cofactor.errors import ConfigError
+from cofactor.figures import number_of
 
 if TYPE_CHECKING:
     from cofactor.evaluate.planning import Asked, Cell, Grid
@@ -139,6 +140,6 @@ def _tell(folder: Path, stated: dict[str, Any]) -> None:
     for line, tone in told(read):
         print_line(line, {"good": GREEN, "doubt": YELLOW, "bad": RED}.get(tone, ""))
     done = sum(each["repeats"] for each in stated["trainings"])
-    several = "1 training" if done == 1 else f"{done:,} trainings"
+    several = number_of(done, "training")
     print_line(f"{several} on made-up ratings in {stated['minutes']:g} min; --minutes tries out more.")
     print_line(f"Written to {folder / 'plan.html'}, {(folder / 'plan.html').stat().st_size / 1000:,.0f} kB.")

@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from cofactor.cli.settings import RecipeWish
+from cofactor.cli.typed import command_lines
 from cofactor.config import as_table
 
 if TYPE_CHECKING:
@@ -51,14 +52,14 @@ def _command(asked: "Asked", wish: RecipeWish) -> str:
         "--scale",
         f"{_SCALE[0]}:{_SCALE[1]}",
     ]
-    return _lines([*words, *_recipe_words(asked, wish), *_budget_words(asked.budget)])
+    return command_lines([*words, *_recipe_words(asked, wish), *_budget_words(asked.budget)])
 
 
 def _again(asked: "Asked", wish: RecipeWish) -> str:
     sizes = ["--users", asked.users, "--items", asked.items, "--ratings", asked.ratings]
     parties = [] if asked.split == "on-device" else ["--parties", asked.parties]
     words = ["cofactor", "plan", *_recipe_words(asked, wish), *_budget_words(asked.budget)]
-    return _lines([*words, *sizes, *parties, "--open"])
+    return command_lines([*words, *sizes, *parties, "--open"])
 
 
 def _recipe_words(asked: "Asked", wish: RecipeWish) -> list[object]:
@@ -76,17 +77,6 @@ def _budget_words(budget: Any) -> list[object]:
         *("--epsilon", _number(budget.epsilon), "--delta", _number(budget.delta)),
         *("--unit", budget.unit, "--adjacency", budget.adjacency),
     ]
-
-
-def _lines(words: list[object]) -> str:
-    """Write a command, broken before options where it grows long."""
-    lines, line = [], ""
-    for word in (shlex.quote(str(each)) for each in words):
-        if len(line) > 70 and word.startswith("--"):
-            lines.append(line)
-            line = "   "
-        line = f"{line} {word}" if line else word
-    return " \\\n".join([*lines, line])
 
 
 def _toml(asked: "Asked") -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cofactor.config import one_of
 from cofactor.errors import ConfigError
-from cofactor.figures import readable
+from cofactor.figures import number_of, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -179,7 +179,7 @@ class SumNeeds:
                 "noise that is needed"
             )
         if self.neighbours is not None and self.key_bytes is not None:
-            others = "1 other" if self.neighbours == 1 else f"{self.neighbours:,} others"
+            others = number_of(self.neighbours, "other")
             few = self.neighbours < self.parties - 1
             choosers = " that it chooses, and with about as many that choose it" if few else ""
             parts.append(

@@ -12,7 +12,7 @@ import numpy as np
 from cofactor.cli.outcome import print_guarantee
 from cofactor.cli.text import YELLOW, print_line, print_table
 from cofactor.config import as_table
-from cofactor.figures import readable
+from cofactor.figures import number_of, readable
 
 if TYPE_CHECKING:
     from cofactor.survey.bootstrap import Band, Interval
@@ -147,7 +147,7 @@ def print_survey(told: Told) -> None:
 
 def _asked(told: Told) -> str:
     survey, question = told.survey, told.survey.question
-    people = "1 person" if survey.answered == 1 else f"{survey.answered:,} people"
+    people = number_of(survey.answered, "person", "people")
     where = "" if told.file is None else f" in {told.file}"
     kind = "whole numbers " if question.whole else ""
     scale = ", in logarithms" if question.log else ""

@@ -10,6 +10,7 @@ from cofactor.config import from_table
 from cofactor.crypto.keys import verified
 from cofactor.errors import ConfigError, RunError
 from cofactor.federation.party import check_name
+from cofactor.figures import number_of
 
 How = Literal["by hand", "by policy"]
 _CONTEXT = b"cofactor: a party takes part\n"
@@ -73,5 +74,5 @@ def check_approvals(approvals: Sequence[Approved], parties: Sequence[str]) -> st
         raise RunError(f"{', '.join(silent[:5])}: took part, and no approval says so.")
     if len(by_party) < len(approvals) or len(set(by_party.values())) > 1:
         raise RunError("The approvals are not of one proposal, one for each party.")
-    count = "1 party" if len(approvals) == 1 else f"{len(approvals):,} parties"
-    return f"{count} signed proposal {approvals[0].proposal[:16]}; compare keys with those that you know."
+    count, proposal = number_of(len(approvals), "party", "parties"), approvals[0].proposal[:16]
+    return f"{count} signed proposal {proposal}; compare keys with those that you know."

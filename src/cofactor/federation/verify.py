@@ -8,7 +8,7 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from hashlib import sha256
@@ -26,6 +26,7 @@ from cofactor.federation.labels import round_of
 from cofactor.federation.splits import shared_units
 from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION, SumStep
 from cofactor.federation.transcript import AGREED, Sent, Transcript
+from cofactor.figures import number_of
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
@@ -34,6 +35,8 @@ from cofactor.privacy.personal import worst_of
 
 _CLOSE = 1e-6
 """Relative difference of two epsilons that are the same but for the libraries that reckoned them."""
+_DAMAGES = (KeyError, TypeError, ValueError, AttributeError, OSError)
+"""What reading a damaged folder can raise."""
 _RECKONED = ("delta", "unit", "adjacency", "budget_epsilon", "releases", "secure_noise")
 
 
@@ -72,7 +75,7 @@ def verify(folder: str | Path, *, ledgers: Iterable[str | Path] = ()) -> Verdict
         _check("releases", run.releases_are_told),
         _check("guarantee", run.guarantee_is_borne_out),
         _check("files", run.files_are_whole),
-        *([_check("approvals", run.approvals_are_signed)] if run.approvals else []),
+        *([_check("approvals", run.approvals_are_signed)] if run.agreed else []),
         *([_check("audits", run.audits_are_whole)] if (Path(folder) / AUDITS).exists() else []),
         *(_check(f"{path}", partial(run.kept_in, Path(path))) for path in ledgers),
     ]
@@ -84,7 +87,7 @@ def _check(name: str, look: Callable[[], str]) -> Check:
         return Check(name, True, look())
     except CofactorError as error:
         return Check(name, False, str(error))
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+    except _DAMAGES as error:
         return Check(name, False, f"The folder is damaged ({type(error).__name__}: {error}).")
 
 
@@ -116,16 +119,20 @@ class _Stored:
                 continue  # as its own README asks for
             if told.get(name) != found.get(name):
                 raise RunError(f"{name} was changed, added or lost after the run was saved.")
-        return f"run.json and {len(found):,} files are as they were saved."
+        return f"run.json and {number_of(len(found), 'file')} are as they were saved."
 
     @property
-    def approvals(self) -> Sequence[Mapping[str, Any]]:
-        """What parties signed before they took part, as run.json holds it."""
-        return self._together.get("approvals") or ()
+    def agreed(self) -> bool:
+        """Whether parties agreed on a network before the first round."""
+        try:
+            said = any(sent.protection == AGREED for sent in self._transcript.sent)
+        except (CofactorError, *_DAMAGES):
+            said = False  # another check tells what is wrong with the transcript
+        return said or bool(self._together.get("approvals"))
 
     def approvals_are_signed(self) -> str:
         """Check that all parties signed that they take part, in the same."""
-        return check_approvals(approvals_from(self.approvals), self.parties)
+        return check_approvals(approvals_from(self._together.get("approvals") or ()), self.parties)
 
     def audits_are_whole(self) -> str:
         """Check that what later audits found was not changed."""
@@ -152,7 +159,8 @@ class _Stored:
         if ledger.fingerprint == PLANNED:
             return f"{party} was not heard of in the end: all that was planned is counted in place of it."
         rounds = {round_of(event) for event in own}
-        return f"Its seals are whole; {len(own):,} entries in {len(rounds):,} rounds are of this run."
+        entries, where = number_of(len(own), "entry", "entries"), number_of(len(rounds), "round")
+        return f"Its seals are whole; of this run it has {entries} in {where}."
 
     def transcript_is_whole(self) -> str:
         """Check the transcript: its seals, its session, and its sizes."""
@@ -170,7 +178,7 @@ class _Stored:
         if found != told or self._transcript.total_bytes != self._together["bytes"]:
             raise RunError("Its messages have other sizes in all than run.json tells.")
         count, size = len(self._transcript.sent), self._transcript.total_bytes
-        return f"Its seals are whole; {count:,} messages, {size:,} bytes."
+        return f"Its seals are whole; {number_of(count, 'message')}, {number_of(size, 'byte')}."
 
     def answers_are_charged(self) -> str:
         """Check that whatever left a party was protected, charged in its round, and never made twice."""
@@ -195,7 +203,8 @@ class _Stored:
         answered = {(sender, round) for sender, round, *_ in digests}
         unseen = len({each for each in charged if each[0] not in self._planned} - answered)
         beside = f" {unseen:,} more were charged and never arrived." if unseen else ""
-        return f"{len(answered):,} answers left the parties, each in its round as it should be.{beside}"
+        left = number_of(len(answered), "answer")
+        return f"{left} left the parties, each in its round as it should be.{beside}"
 
     def _check_agreement(self) -> None:
         """Check that what parties on a network said before the first round is called what it is."""
@@ -253,7 +262,9 @@ class _Stored:
         counts = [
             sum(event.count for event in released(each, self._session)) for each in self._ledgers.values()
         ]
-        return f"{sum(counts):,} releases, from {min(counts):,} to {max(counts):,} for each party."
+        least, most = min(counts), max(counts)
+        each = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+        return f"{number_of(sum(counts), 'release')}, {each} for each party."
 
     def _check_joint(self) -> None:
         """Check that what parties released together stands in the ledgers of all."""

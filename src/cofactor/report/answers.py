@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cofactor.figures import lasting, percent, readable, rounded_up
+from cofactor.figures import lasting, number_of, percent, readable, rounded_up
 from cofactor.report import names
 from cofactor.report.beside import Beside, Policy
 from cofactor.report.folder import Facts, Folder
@@ -196,13 +196,12 @@ def what_did_it_cost(folder: Folder) -> Answer:
         told = f"{folder.facts['data']['ratings']:,} ratings in one place."
         return Answer(question=question, tone="plain", verdict=lasting(seconds), sentences=(told,))
     rounds, planned = int(together["rounds"]), int(together.get("planned_rounds") or together["rounds"])
-    count = "1 round" if rounds == 1 else f"{rounds:,} rounds"
     stopped = () if planned == rounds else (f"It was ended early: {planned:,} rounds were planned.",)
     whose = " of the one who plays all devices" if names.played(folder) else ""
     return Answer(
         question=question,
         tone="plain",
-        verdict=f"{count}, {lasting(seconds)}, {readable(together['bytes'])}",
+        verdict=f"{number_of(rounds, 'round')}, {lasting(seconds)}, {readable(together['bytes'])}",
         sentences=(*stopped, f"All messages{whose}, both ways.", lost(folder)),
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cofactor.figures import lasting, readable, rounded_up
+from cofactor.figures import lasting, number_of, readable, rounded_up
 from cofactor.report import names
 from cofactor.report.beside import Beside
 from cofactor.report.folder import Facts, Folder
@@ -35,7 +35,7 @@ def parties(folder: Folder) -> Markup:
         "Who took part",
         table(heads, rows, caption="Parties, in public numbers", numeric=range(1, len(heads))),
         None if more is None else element("p", more, class_="aside"),
-        lead=f"{'1 party' if count == 1 else f'{count:,} parties'}{related}.{devices}",
+        lead=f"{number_of(count, 'party', 'parties')}{related}.{devices}",
     )
 
 

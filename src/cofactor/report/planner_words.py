@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cofactor.figures import percent, readable, rounded_up
+from cofactor.figures import number_of, percent, readable, rounded_up
 from cofactor.report import names
 from cofactor.report.answers import WEAK
 from cofactor.report.folder import Facts
@@ -219,7 +219,7 @@ def _tone(gain: Facts) -> str:
 def _traffic(folder: PlanFolder, plan: Facts) -> dict[str, str]:
     parties, total = plan["parties"], plan["total_bytes"]
     each = "device" if folder.facts["split"] == "on-device" else "party"
-    rounds = "1 round" if plan["rounds"] == 1 else f"{plan['rounds']:,} rounds"
+    rounds = number_of(plan["rounds"], "round")
     return _card(
         "traffic",
         f"{readable(total / parties)} for each {each}",

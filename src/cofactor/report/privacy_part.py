@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from shlex import quote
 
-from cofactor.figures import fingerprint, rounded_up
+from cofactor.figures import fingerprint, number_of, rounded_up
 from cofactor.report import names
 from cofactor.report.answers import is_alarm
 from cofactor.report.beside import Beside
@@ -59,7 +59,7 @@ def assumptions(folder: Folder) -> Markup:
         return NOTHING
     whole = table(("it is assumed that", "how that is met"), rows, caption="Assumptions of the guarantee")
     trusted = sum("trust" in str(met) for _, met in rows)
-    points = "1 assumption" if len(rows) == 1 else f"{len(rows)} assumptions"
+    points = number_of(len(rows), "assumption")
     rests = "1 rests" if trusted == 1 else f"{trusted} rest"
     lead = f"{points}; {rests} on trust." if trusted else f"{points}."
     return section("assumptions", "What it rests on", whole, lead=lead)

@@ -135,7 +135,7 @@ def _rankings(scores: Mapping[str, Facts]) -> Markup:
 def _by_activity(scores: Mapping[str, Facts]) -> Markup:
     own = names.own_name(scores)
     groups = scores[own].get("by_activity") if own else None
-    return _groups(groups, "Error by how much users have rated", "users") if groups else NOTHING
+    return _groups(groups, "Error by how many ratings users have", "ratings") if groups else NOTHING
 
 
 def _by_privacy(beside: Beside) -> Markup:

@@ -151,3 +151,11 @@ def test_a_damaged_score_is_refused_too(score: Any) -> None:
     broken = replace(run("b"), facts={**run("b").facts, "scores": {"private": score}})
     with pytest.raises(RunError, match=r"the run folder is damaged"):
         comparison([run("a"), broken])
+
+
+def test_runs_of_the_same_name_are_told_apart_by_where_they_lie() -> None:
+    folders = [run(f"{place}/run", guarantee={"holds": place == "a"}) for place in "ab"]
+    assert list(incomparable(folders)) == ["Not private: b/run."]
+    page = comparison(folders)
+    assert re.findall(r">(\w+/run)</th><td>", page) == ["a/run", "b/run"]
+    assert "a/run" not in comparison([folders[0], run("other")])

@@ -7,7 +7,7 @@ from cofactor.report import cost_part, names
 from cofactor.report.charts import Line, line_chart
 from cofactor.report.document import document
 from cofactor.report.folder import DAMAGES, Facts, Folder, damaged
-from cofactor.report.markup import NOTHING, Content, Markup, badge, element, listed, section, table
+from cofactor.report.markup import NOTHING, Content, Markup, badge, element, section, table
 from cofactor.report.states import state
 
 _MUST_AGREE = ("unit", "adjacency", "delta")
@@ -20,7 +20,7 @@ def comparison(folders: Sequence[Folder]) -> str:
     parts: list[Content] = []
     for folder in folders:
         try:
-            _row(folder)
+            _row(folder, folder.name)
             cost_part.settings_text(folder)
         except DAMAGES as error:
             raise damaged(folder.path, error) from None
@@ -30,7 +30,7 @@ def comparison(folders: Sequence[Folder]) -> str:
         element(
             "header",
             element("h1", f"{len(folders):,} runs, compared"),
-            element("p", ", ".join(folder.name for folder in folders), class_="under"),
+            element("p", ", ".join(_labels(folders)), class_="under"),
             notice if warnings else None,
         ),
         _overview(folders),
@@ -59,9 +59,16 @@ def incomparable(folders: Sequence[Folder]) -> Iterator[str]:
     splits = dict.fromkeys(str((folder.together or {}).get("split", "pooled")) for folder in folders)
     if len(splits) > 1:
         yield f"Parties relate differently: {', '.join(splits)}."
-    several = [folder.name for folder in folders if not folder.guarantee.get("holds")]
+    labelled = zip(_labels(folders), folders, strict=True)
+    several = [label for label, folder in labelled if not folder.guarantee.get("holds")]
     if several:
         yield f"Not private: {', '.join(several)}."
+
+
+def _labels(folders: Sequence[Folder]) -> list[str]:
+    """Return what runs are called: by where they lie, if several have the same name."""
+    called = [folder.name for folder in folders]
+    return called if len({*called}) == len(called) else [str(folder.path) for folder in folders]
 
 
 def _overview(folders: Sequence[Folder]) -> Markup:
@@ -77,11 +84,11 @@ def _overview(folders: Sequence[Folder]) -> Markup:
         "time",
         "bytes",
     )
-    rows = [_row(folder) for folder in folders]
+    rows = [_row(folder, label) for folder, label in zip(folders, _labels(folders), strict=True)]
     return section("overview", "Side by side", table(heads, rows, caption="Runs", numeric=(3, 4, 5, 7, 8, 9)))
 
 
-def _row(folder: Folder) -> tuple[Content, ...]:
+def _row(folder: Folder, label: str) -> tuple[Content, ...]:
     given, together = folder.guarantee, folder.together or {}
     own = names.own_name(folder.scores)
     score = None if own is None else folder.scores[own]
@@ -89,7 +96,7 @@ def _row(folder: Folder) -> tuple[Content, ...]:
     low, high = (None, None) if score is None else names.interval(score, name)
     word, tone = state(folder)
     return (
-        folder.name,
+        label,
         badge(word, tone),
         str(folder.facts["recipe"].get("kind")),
         "-" if given.get("epsilon") is None else rounded_up(given["epsilon"]),
@@ -187,8 +194,7 @@ def _differences(folders: Sequence[Folder]) -> Markup:
     every = dict.fromkeys(name for settings in tables for name in settings)
     differing = [name for name in every if len({settings.get(name) for settings in tables}) > 1]
     rows = [(name, *(settings.get(name, "-") for settings in tables)) for name in differing]
-    heads = ("setting", *(folder.name for folder in folders))
+    heads = ("setting", *_labels(folders))
     whole = table(heads, rows, caption="Settings that differ") if rows else NOTHING
     lead = f"{len(rows):,} of {len(every):,} settings differ." if rows else "All settings are the same."
-    where = listed(f"{folder.name}: {folder.path}" for folder in folders)
-    return section("settings", "In what their settings differ", whole, where, lead=lead)
+    return section("settings", "In what their settings differ", whole, lead=lead)

@@ -155,7 +155,7 @@ def test_a_damaged_score_is_refused_too(score: Any) -> None:
 
 def test_runs_of_the_same_name_are_told_apart_by_where_they_lie() -> None:
     folders = [run(f"{place}/run", guarantee={"holds": place == "a"}) for place in "ab"]
-    assert list(incomparable(folders)) == ["Not private: b/run."]
+    assert list(incomparable(folders)) == ["Not private: runs/b/run."]
     page = comparison(folders)
-    assert re.findall(r">(\w+/run)</th><td>", page) == ["a/run", "b/run"]
+    assert re.findall(r">([\w/]+/run)</th><td>", page) == ["runs/a/run", "runs/b/run"]
     assert "a/run" not in comparison([folders[0], run("other")])

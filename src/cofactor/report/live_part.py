@@ -238,8 +238,9 @@ def _drawn(found: Underway) -> Iterator[Markup]:
             from_zero=True,
             beside=RELEASED,
         )
+    unit, small = names.unit_of(each.get("bytes", 0.0) for each in found.rounds)
     lost = [("answered", "Parties that answered", "parties", 1.0)] if _lost(found) else []
-    for name, title, axis, scale in (*lost, ("bytes", "Bytes of all messages, both ways", "MB", 1e-6)):
+    for name, title, axis, scale in (*lost, ("bytes", "Size of all messages, both ways", unit, small)):
         points = tuple((float(each["step"]), each[name] * scale) for each in found.rounds if name in each)
         if points:
             yield line_chart(

@@ -1,7 +1,7 @@
 """What things are called on a page: one name for one thing, whatever files call it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cofactor.report.folder import Folder
@@ -111,3 +111,8 @@ def stretches(numbers: Sequence[int]) -> str:
         else:
             found.append([number, number])
     return ", ".join(f"{low:,}" if low == high else f"{low:,} to {high:,}" for low, high in found)
+
+
+def unit_of(sizes: Iterable[float]) -> tuple[str, float]:
+    """Return a unit in which numbers of bytes are not all about 0, and what they are to be multiplied by."""
+    return ("MB", 1e-6) if max(sizes, default=0.0) >= 1e6 else ("kB", 1e-3)

@@ -220,9 +220,7 @@ def _curve(
 
 
 def _bytes(rounds: Sequence[Facts]) -> Markup:
-    """Draw bytes in a unit in which there are not only zeros."""
-    large = max(float(each["numbers"].get("bytes", 0.0)) for each in rounds) >= 1e6
-    unit, scale = ("MB", 1e-6) if large else ("kB", 1e-3)
+    unit, scale = names.unit_of(float(each["numbers"].get("bytes", 0.0)) for each in rounds)
     return _curve(rounds, "bytes", "Size of all messages, both ways", unit, scale=scale, from_zero=True)
 
 

@@ -306,6 +306,7 @@ def test_the_two_releases_have_their_shares_of_the_budget(recipe: VerticalTaste)
     ]
     assert parts == pytest.approx([0.2, 0.8])
     assert [event.count for event in schedule.events()] == [1, 1]
+    assert [event.what for event in schedule.events(1)] == [schedule.releases[0].what], "one in each round"
     assert [each.dimension for each in schedule.releases] == [2 * facts.items[1], facts.user_count * 10]
 
 

@@ -43,6 +43,12 @@ def test_a_logarithmic_axis_has_equal_room_for_equal_factors() -> None:
     assert [words for _, words in axis.marks()] == ["0.5", "1", "2"]
 
 
+@pytest.mark.parametrize("values", [[0.78, 40.6], [1e-300, 1e300]])
+def test_values_lie_within_a_logarithmic_axis_not_on_its_ends(values: list[float]) -> None:
+    axis = Axis.around(values, start=0, end=100, logarithmic=True)
+    assert [0 < axis.place(value) < 100 for value in values] == [True, True]
+
+
 @pytest.mark.parametrize("values", [[], [3.0], [math.nan, 1.0], [0.0], [math.inf]])
 def test_axes_of_hardly_any_values_can_be_drawn(values: list[float]) -> None:
     for logarithmic in (False, True):

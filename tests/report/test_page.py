@@ -111,6 +111,14 @@ def test_a_single_round_can_be_drawn() -> None:
     assert len(re.findall("<circle", drawn)) == 1
 
 
+def test_numbers_of_epsilon_are_never_rounded_down() -> None:
+    event = {"stage": "round", "step": 1, "numbers": {"epsilon": 1.23401}}
+    audit = {"seen_by": "c", "verdict": "resisted", "headline": "h", "figures": {}}
+    folder = replace(told({"epsilon": 1.23401}), events=(event,), audits={"a": audit})
+    assert "spent: 1.235 at 1" in str(privacy_part.spending(folder))
+    assert ">1.235</td>" in str(privacy_part.bounds(folder))
+
+
 @pytest.mark.parametrize("rounds", [0, 10**9])
 def test_a_run_that_says_it_had_strange_numbers_of_rounds_has_a_page(rounds: int) -> None:
     together = {**told().facts["together"], "rounds": rounds, "planned_rounds": 10**12}

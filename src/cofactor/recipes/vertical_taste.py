@@ -108,7 +108,7 @@ class VerticalTaste:
         if unit != "rating":
             raise Refused(WHY_NOT_USERS)
         items, numbers = facts.items[facts.place(party)], facts.user_count * 2 * self.width
-        about_users = _release(USER_MESSAGES, MESSAGE_BOUND, numbers, 1 - self.item_share)
+        about_users = _release(USER_MESSAGES, MESSAGE_BOUND, numbers, 1 - self.item_share, first=2)
         if self.shares(facts) is not None and self.grain is not None:
             noise = Skellam(noise_multiplier=(1 - self.item_share) ** -0.5)
             about_users = replace(about_users, mechanism=noise, bound=in_grains(self.grain), slack=OVERFLOW)
@@ -163,7 +163,7 @@ def directions_for(noise: float, features: int) -> int:
     return enough if noise * enough <= 0.17 else min(max(round(0.17 / noise), 6), enough)
 
 
-def _release(what: str, bound: Bound, dimension: int, share: float) -> Release:
+def _release(what: str, bound: Bound, dimension: int, share: float, *, first: int = 1) -> Release:
     """Return a release that is made once, and costs this share of the budget."""
     return Release(
         what=what,
@@ -172,6 +172,7 @@ def _release(what: str, bound: Bound, dimension: int, share: float) -> Release:
         dimension=dimension,
         bytes_per_number=8.0,
         rounds=1,
+        first=first,
     )
 
 

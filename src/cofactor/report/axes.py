@@ -40,12 +40,13 @@ class Axis:
     ) -> "Axis":
         """Return an axis with room for all values; those that no axis can show are passed over.
 
-        A `tight` one ends where the values do, and others at a round number.
+        A `tight` one ends where the values do, others at a round number; logarithmic ones a little beyond.
         """
         usable = [each for each in values if math.isfinite(each) and (each > 0 or not logarithmic)]
         low, high = (min(usable), max(usable)) if usable else (1.0, 2.0)
         if logarithmic:
-            low, high = (low / 1.3, high * 1.3) if low == high else (low, high)
+            room = 1.3 if low == high else 1.0 if tight else min((high / low) ** 0.06, 2.0)
+            low, high = low / room, high * room
             return cls(low=low, high=high, start=start, end=end, logarithmic=True, ticks=ticks)
         low = min(low, 0.0) if from_zero else low
         if low == high:

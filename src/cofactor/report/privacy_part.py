@@ -108,7 +108,7 @@ def ledger(folder: Folder) -> Markup:
 def spending(folder: Folder) -> Markup:
     """Draw how epsilon grew, below what was allowed."""
     points = tuple(
-        (float(event["step"]), float(event["numbers"]["epsilon"]))
+        (float(event["step"]), _at_most(event["numbers"]["epsilon"]))
         for event in folder.rounds()
         if "epsilon" in event.get("numbers", {})
     )
@@ -124,6 +124,11 @@ def spending(folder: Folder) -> Markup:
         from_zero=True,
         beside=badge("RELEASED"),
     )
+
+
+def _at_most(epsilon: float) -> float:
+    """Return a number that is not rounded down where four digits of it are written."""
+    return float(rounded_up(epsilon, 4))
 
 
 def _by_round(folder: Folder) -> Markup:
@@ -155,7 +160,7 @@ def bounds(folder: Folder) -> Markup:
     dots = (
         []
         if epsilon is None
-        else [Dot(name="promised: at most", value=float(epsilon), tone="s0", told=rounded_up(epsilon))]
+        else [Dot(name="promised: at most", value=_at_most(epsilon), tone="s0", told=rounded_up(epsilon))]
     )
     dots += _measured(folder)
     audits = _attempts(folder)

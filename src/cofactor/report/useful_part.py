@@ -149,7 +149,7 @@ def _by_privacy(beside: Beside) -> Markup:
 def _groups(groups: Sequence[Facts], title: str, column: str) -> Markup:
     """Show errors by group of users, beside those of users' own means."""
     dots = [
-        Dot(name=str(each["name"]), value=value, low=low, high=high)
+        Dot(name=str(each["name"]), value=value, low=low, high=high, told=f"{value:.4f}")
         for each in groups
         for value, low, high in [_estimate(each["mse"])]
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from cofactor.errors import ConfigError, RunError
 from cofactor.federation.approvals import Approved, approvals_from, check_approvals
-from tests.federation.approving import PROPOSAL, WHEN, approved
+from tests.federation.approving import BOTH, PROPOSAL, SESSION, WHEN, approved
 
 OTHER = "ce" * 32
 
@@ -16,7 +16,8 @@ OTHER = "ce" * 32
 def test_approvals_come_back_as_they_were_written() -> None:
     both = (approved("north"), approved("south"))
     assert approvals_from([asdict(each) for each in both]) == both
-    assert check_approvals(both, ("north", "south")).startswith(f"2 parties signed proposal {PROPOSAL[:16]}")
+    assert check_approvals(both, BOTH, SESSION).startswith(f"2 parties signed proposal {PROPOSAL[:16]}")
+    assert check_approvals(both, ("south",), SESSION) == check_approvals(both, BOTH, SESSION)
 
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -30,10 +31,22 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_whatever_is_changed_is_not_signed(change: dict[str, Any]) -> None:
-    changed = replace(approved("north"), **change)
-    assert not changed.signed
-    with pytest.raises(RunError, match="north: its approval is not signed by its key"):
-        check_approvals([changed], ["north"])
+    changed = replace(approved("north", parties=["north"]), **change)
+    assert not changed.signed(SESSION, ["north"])
+    with pytest.raises(RunError, match="north: this approval is not what its key signed"):
+        check_approvals([changed], ["north"], SESSION)
+
+
+def test_an_approval_is_for_one_session_and_for_all_who_agreed() -> None:
+    both = [approved("north"), approved("south")]
+    for approvals, session in (
+        (both, "5f" * 8),
+        (both[:1], SESSION),
+        ([*both, approved("west")], SESSION),
+        ([approved("north", parties=["north"]), both[1]], SESSION),
+    ):
+        with pytest.raises(RunError, match="not for this session, or others agreed than are named"):
+            check_approvals(approvals, ["north"], session)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +60,7 @@ def test_whatever_is_changed_is_not_signed(change: dict[str, Any]) -> None:
 )
 def test_approvals_must_be_of_all_and_of_the_same(make: Callable[[], list[Approved]], words: str) -> None:
     with pytest.raises(RunError, match=words):
-        check_approvals(make(), ["north", "south"])
+        check_approvals(make(), BOTH, SESSION)
 
 
 @pytest.mark.parametrize(

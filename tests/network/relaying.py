@@ -192,7 +192,14 @@ def conducted(
     drive(half, Relay(seats, away=away), session, coordinator.listening(nobody))
     last = farewell(half, session, tuple(seats))
     approvals = tuple(
-        approved(name, proposal=proposal.digest, key=seat.sitting.identity) for name, seat in seats.items()
+        approved(
+            name,
+            session=session.name,
+            parties=seats,
+            proposal=proposal.digest,
+            key=seat.sitting.identity,
+        )
+        for name, seat in seats.items()
     )
     ledgers = {}
     for name, seat in seats.items():

@@ -18,6 +18,7 @@ from cofactor.federation.messages import Heading, Letter
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
 from cofactor.federation.verify import verify
+from cofactor.network import conducting
 from cofactor.network.agreement import charged_text
 from cofactor.network.conducting import Outcome
 from cofactor.network.letters import Accepted, Finished, Told
@@ -142,7 +143,7 @@ def approvals_in(folder: Path) -> list[tuple[str, str, str]]:
     """Return who agreed to take part, with which key, and how."""
     together = Run.load(folder).together
     assert together is not None
-    assert all(each.signed for each in together.approvals)
+    assert all(each.signed(SESSION, NAMES) for each in together.approvals)
     return [(each.party, each.identity, each.how) for each in together.approvals]
 
 
@@ -313,6 +314,24 @@ def test_a_training_ends_early_if_that_is_wanted_and_everybodys_folder_says_so(
     assert_sound(found, 2)
 
 
+def test_parties_do_not_take_a_coordinators_word_for_it_that_nobody_ended_a_training_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = world(tmp_path, PLAIN)
+
+    def ask(_: str) -> None:
+        (tmp_path / "host" / STOP).touch()
+
+    found.channel.before = found.once(lambda _, head: head.round == 2, ask)
+    monkeypatch.setattr(conducting, "rounds_had", lambda coordinator, _: coordinator.rounds)
+    found.conduct()
+    for site in found.known.values():
+        run = Run.load(site.folder / "sessions" / SESSION / "run")
+        assert run.together is not None
+        assert run.together.ended_early == (2, 4)
+        assert any("nobody ended it" in each.what for each in run.guarantee.assumptions)
+
+
 def test_everybody_may_die_at_once_within_a_sum_and_that_round_is_lost_and_no_other(tmp_path: Path) -> None:
     found = world(tmp_path)
     found.channel.before = found.once(letter(36), die)
@@ -454,20 +473,26 @@ def test_a_party_that_lies_is_named_and_the_coordinator_does_not_fall(
     assert not any(entries(site) for site in found.known.values())
 
 
-def test_a_yes_that_was_changed_later_is_found_out_whatever_seals_say(tmp_path: Path) -> None:
+def test_a_yes_that_was_changed_or_taken_out_later_is_found_out_whatever_seals_say(tmp_path: Path) -> None:
     found = world(tmp_path)
     assert found.conduct().outcome == "finished"
     run = tmp_path / "host" / "run"
+    own = found.known["north"].folder / "sessions" / SESSION / "run"
 
-    def change(facts: dict[str, Any]) -> None:
-        facts["together"]["approvals"][1]["how"] = "by hand"
+    def wrong(folder: Path, change: Callable[[dict[str, Any]], None]) -> dict[str, str]:
+        change_facts(folder, lambda facts: change(facts["together"]))
+        return {each.name: each.detail for each in verify(folder).checks if not each.holds}
 
-    change_facts(run, change)
-    wrong = {each.name: each.detail for each in verify(run).checks if not each.holds}
-    assert wrong == {"approvals": "south: its approval is not signed by its key, or was changed."}
-    change_facts(run, lambda facts: facts["together"].update(approvals=[]))
-    wrong = {each.name: each.detail for each in verify(run).checks if not each.holds}
-    assert wrong == {"approvals": "north, south, west: took part, and no approval says so."}
+    def only_own(together: dict[str, Any]) -> None:
+        together["approvals"] = [each for each in together["approvals"] if each["party"] == "north"]
+
+    otherwise = "this approval is not what its key signed, or not for this session, or others agreed than are"
+    assert wrong(own, only_own)["approvals"].startswith(f"north: {otherwise}")
+    told = wrong(run, lambda together: together["approvals"][1].update(how="by hand"))
+    assert list(told) == ["approvals"]
+    assert told["approvals"].startswith(f"south: {otherwise}")
+    told = wrong(run, lambda together: together.update(approvals=[]))
+    assert told == {"approvals": "Real parties agreed beforehand, and none of their approvals is here."}
 
 
 def test_facts_that_another_party_signed_are_not_taken_for_ones_own(tmp_path: Path) -> None:

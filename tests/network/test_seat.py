@@ -333,7 +333,9 @@ def test_that_others_agreed_is_believed_only_if_they_signed_it_with_pinned_keys(
     agree = found.said(Agree)
     north, south, west = json.loads(agree.approvals)
     stranger = Identity.generate()
-    signature = stranger.sign(approved_text(found.proposal.digest, south["how"], south["when"])).hex()
+    plan = found.proposal
+    text = approved_text(plan.session, plan.roster, plan.digest, south["how"], south["when"])
+    signature = stranger.sign(text).hex()
     others: tuple[object, ...] = (
         [north, south],
         [north, south, west, west],
@@ -359,7 +361,7 @@ def test_a_yes_to_another_proposal_is_none_to_this_one(tmp_path: Path) -> None:
     digest = replace(found.proposal, session="f" * 16).digest
     others = []
     for each in json.loads(agree.approvals):
-        text = approved_text(digest, each["how"], each["when"])
+        text = approved_text(found.proposal.session, found.proposal.roster, digest, each["how"], each["when"])
         signature = found.known[each["party"]].identity.sign(text).hex()
         others.append(each | {"proposal": digest, "signature": signature})
     assert found.code(replace(agree, approvals=json.dumps(others))) == "other terms"

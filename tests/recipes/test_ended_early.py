@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cofactor.data.ratings import Scale
+from cofactor.data.synthetic import Shape, make
 from cofactor.federation.channel import InProcess
 from cofactor.federation.drive import STOP
 from cofactor.federation.federation import Federation
@@ -44,6 +45,12 @@ def halls() -> Federation:
     return vertical(small_ratings(), 2)
 
 
+def square() -> Federation:
+    """Parties with as many items as there are users: their vectors could pass for users' ones."""
+    made = make(Shape(users=60, items=120, ratings=1_800), seed=1).ratings
+    return vertical(made, 2)
+
+
 def phones() -> Federation:
     return Federation.on_device(small_ratings(), scale=Scale(0.5, 5))
 
@@ -57,6 +64,7 @@ RECIPES: dict[str, tuple[Any, Made, float]] = {
     "horizontal, summed": (HorizontalMF(factors=2, rounds=4, local_steps=1, aggregate=SECURE), shops, 4.0),
     "vertical": (VerticalMF(factors=2, rounds=4, local_steps=2), halls, 8.0),
     "vertical, summed": (VerticalMF(factors=2, rounds=4, local_steps=1, aggregate=SECURE), halls, 8.0),
+    "vertical, square": (VerticalMF(factors=2, rounds=4, local_steps=2), square, 8.0),
     "taste": (VerticalTaste(), halls, 4.0),
     "taste, summed": (VerticalTaste(aggregate=SECURE), halls, 4.0),
     "taste, published": (VerticalTaste(publish=True), halls, 4.0),
@@ -70,7 +78,15 @@ RECIPES: dict[str, tuple[Any, Made, float]] = {
     "hdpmf": (HDPMF(factors=2, rounds=4, aggregate=PlainSum()), phones, 4.0),
     "central": (CentralDPSGD(factors=2, rounds=4), hospital, 4.0),
 }
-LATER = ("shared biases", "vertical, summed", "views", "on device", "taste, published", "hdpmf")
+LATER = (
+    "vertical, square",
+    "shared biases",
+    "vertical, summed",
+    "views",
+    "on device",
+    "taste, published",
+    "hdpmf",
+)
 """What takes longer, or is much like others."""
 
 
@@ -175,6 +191,34 @@ def test_a_training_that_crashes_after_the_wish_ends_when_it_is_taken_up(
     assert run.together.planned_rounds is not None
     stages = [event.stage for event in run.events]
     assert stages.count("failed") == stages.count("resumed") == 1
+    verdict = verify(run.save(tmp_path / "run"))
+    assert verdict.holds, [check for check in verdict.checks if not check.holds]
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["answered", "asked"])
+@pytest.mark.parametrize("name", ["vertical", "vertical, square", "vertical, summed"])
+def test_a_crash_in_the_round_that_closes_a_training_does_not_open_it_again(
+    name: str, arrives: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "unfinished"
+    cut, whole = [0], InProcess.ask
+
+    def breaking(self: InProcess, round: int, *rest: Any, **more: Any) -> Any:
+        if round == 4 and not cut[0]:
+            cut[0] += 1
+            if arrives:
+                whole(self, round, *rest, **more)
+            raise Cut  # items are given, and what the coordinator knew of that is gone
+        return whole(self, round, *rest, **more)
+
+    monkeypatch.setattr(InProcess, "ask", breaking)
+    with pytest.raises(Cut):
+        ended(name, folder, after=3)
+    run = ended(name, folder, after=3)
+    assert run.together is not None
+    assert run.together.rounds == 4
+    assert run.model is not None
+    assert len(run.model.item_ids) == sum(len(home.item_ids) for home in run.homes.values())
     verdict = verify(run.save(tmp_path / "run"))
     assert verdict.holds, [check for check in verdict.checks if not check.holds]
 

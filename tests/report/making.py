@@ -101,7 +101,10 @@ def measured(source: Path, target: Path) -> Path:
             {"name": "1 to 9 ratings", "users": 40, "mse": spread, "own_mean": 1.25, "gain": spread},
             {"name": f"10 or more {QUOTED}", "users": 20, "mse": 0.625},
         ]
-        facts["together"]["approvals"] = [asdict(approved(party)) for party in facts["together"]["parties"]]
+        session, parties = facts["together"]["session"], list(facts["together"]["parties"])
+        facts["together"]["approvals"] = [
+            asdict(approved(party, session=session, parties=parties)) for party in parties
+        ]
 
     changed(source, target, tell)
     numbers = {"signal_to_noise": 0.75, "clipped": 0.25, "trimmed": 0.5}

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -46,16 +46,18 @@ class Approved:
         if self.how not in get_args(How):
             raise ConfigError(f"{self.party}: nobody approves {self.how!r}.")
 
-    @property
-    def signed(self) -> bool:
-        """Whether whoever has this key has signed all of that."""
-        text = approved_text(self.proposal, self.how, self.when)
+    def signed(self, session: str, parties: Collection[str]) -> bool:
+        """Say whether whoever has this key has signed that, for this session with these parties."""
+        text = approved_text(session, parties, self.proposal, self.how, self.when)
         return verified(bytes.fromhex(self.identity), text, bytes.fromhex(self.signature))
 
 
-def approved_text(proposal: str, how: str, when: str) -> bytes:
-    """Return what a party signs: the hash of the proposal, and how and when it agreed."""
-    return _CONTEXT + json.dumps([proposal, how, when]).encode()
+def approved_text(session: str, parties: Collection[str], proposal: str, how: str, when: str) -> bytes:
+    """Return what a party signs: to what it agreed, how and when, in which session and with whom.
+
+    The proposal's hash says all that, but only to those who have the proposal: a run folder does not.
+    """
+    return _CONTEXT + json.dumps([session, sorted(parties), proposal, how, when]).encode()
 
 
 def approvals_from(tables: Sequence[Mapping[str, Any]]) -> tuple[Approved, ...]:
@@ -63,16 +65,19 @@ def approvals_from(tables: Sequence[Mapping[str, Any]]) -> tuple[Approved, ...]:
     return tuple(from_table(Approved, each, "approval") for each in tables)
 
 
-def check_approvals(approvals: Sequence[Approved], parties: Sequence[str]) -> str:
-    """Check that all of these parties have agreed to one proposal; say so."""
-    for each in approvals:
-        if not each.signed:
-            raise RunError(f"{each.party}: its approval is not signed by its key, or was changed.")
+def check_approvals(approvals: Sequence[Approved], parties: Sequence[str], session: str) -> str:
+    """Check that these parties, and all who agreed with them, signed one proposal of this session; say so."""
     by_party = {each.party: each.proposal for each in approvals}
     silent = [party for party in parties if party not in by_party]
     if silent:
         raise RunError(f"{', '.join(silent[:5])}: took part, and no approval says so.")
     if len(by_party) < len(approvals) or len(set(by_party.values())) > 1:
         raise RunError("The approvals are not of one proposal, one for each party.")
+    for each in approvals:
+        if not each.signed(session, by_party):
+            raise RunError(
+                f"{each.party}: this approval is not what its key signed, or not for this session, or others "
+                "agreed than are named here."
+            )
     count, proposal = number_of(len(approvals), "party", "parties"), approvals[0].proposal[:16]
     return f"{count} signed proposal {proposal}; compare keys with those that you know."

@@ -32,7 +32,7 @@ T = TypeVar("T")
 STOP = "stop"
 """If this file is in a session's folder, its training ends after the round that is going on."""
 
-_NAME, _FINISHED = "session name", "finished round"
+_NAME, _FINISHED, _CLOSING = "session name", "finished round", "ends with the next round"
 _BEFORE, _SHARE = "released before", "a share of noise"
 
 
@@ -79,20 +79,20 @@ def drive(
 ) -> None:
     """Run the rounds that are left; fewer if it is stopped."""
     file = None if session.folder is None else session.folder / "coordinator.npz"
-    finished = _recalled(coordinator, file, session.name)
-    if finished and session.capture is not None:
+    number, closing = _recalled(coordinator, file, session.name)
+    if number and session.capture is not None:
         raise RunError("what was seen before a crash was not captured. Train anew, or without capture.")
-    number, last = finished, coordinator.rounds
-    while (last := _last(coordinator, session, number, last)) > number:
-        number += 1
+    last = _ends_after(coordinator, number) if closing else coordinator.rounds
+    while (end := _last(coordinator, session, number, last)) > number:
+        if end < last:  # whoever goes on after a crash must ask the same again
+            _remember(coordinator, session, file, number, closing=True)
+        last, number = end, number + 1
         asking = _Asking(channel, session, number)
         _ask_roles(coordinator, asking)
         question = dict.fromkeys(channel.parties, coordinator.ask(number))
         answers = _summed if coordinator.sums(number) else _one_by_one
         coordinator.take(number, answers(asking, question))
-        if file is not None:
-            marks = {_NAME: np.array(session.name), _FINISHED: np.array(number)}
-            write_arrays(file, coordinator.state(), **marks)
+        _remember(coordinator, session, file, number)
         missing = asking.missing
         listen(
             Round(
@@ -110,7 +110,12 @@ def rounds_had(coordinator: Coordinator, session: Session) -> int:
     """Return how many rounds there were: all that were planned; if it was stopped, up to the last answer."""
     if not session.stopped:
         return coordinator.rounds
-    return max((sent.round for sent in session.transcript.sent if sent.sender != COORDINATOR), default=0)
+    return last_answered(session.transcript)
+
+
+def last_answered(transcript: Transcript) -> int:
+    """Return the last round in which anybody answered, as far as this transcript's keeper knows."""
+    return max((sent.round for sent in transcript.sent if sent.sender != COORDINATOR), default=0)
 
 
 def _last(coordinator: Coordinator, session: Session, finished: int, last: int) -> int:
@@ -123,8 +128,13 @@ def _last(coordinator: Coordinator, session: Session, finished: int, last: int) 
     asked = (sent.round for sent in session.transcript.sent if sent.sender == COORDINATOR)
     if any(finished < round <= coordinator.rounds for round in asked):
         return last
+    return min(_ends_after(coordinator, finished), last)
+
+
+def _ends_after(coordinator: Coordinator, finished: int) -> int:
+    """Tell the coordinator's half that it ends, and return its last round."""
     ends_after = getattr(coordinator, "ends_after", None)
-    return min(finished if ends_after is None else ends_after(finished), last)
+    return finished if ends_after is None else int(ends_after(finished))
 
 
 def farewell(
@@ -290,13 +300,22 @@ def _all_of(kind: type[T], messages: Mapping[str, Message]) -> dict[str, T]:
     return cast("dict[str, T]", dict(messages))
 
 
-def _recalled(coordinator: Coordinator, file: Path | None, name: str) -> int:
-    """Go on after the last finished round, if there was one, and return its number."""
+def _remember(
+    coordinator: Coordinator, session: Session, file: Path | None, finished: int, *, closing: bool = False
+) -> None:
+    """Write down what is needed to go on after this round, and whether only a closing one is left."""
+    if file is not None:
+        marks = {_NAME: session.name, _FINISHED: finished, _CLOSING: closing}
+        write_arrays(file, coordinator.state(), **{name: np.array(mark) for name, mark in marks.items()})
+
+
+def _recalled(coordinator: Coordinator, file: Path | None, name: str) -> tuple[int, bool]:
+    """Go on after the last finished round, if there was one; return its number, and whether it closes."""
     if file is None or not file.exists():
-        return 0
+        return 0, False
     state = read_arrays(file, _NAME, _FINISHED)
     if str(state.pop(_NAME)) != name:
         raise RunError(f"{file} belongs to another session.")
-    finished = int(state.pop(_FINISHED))
+    finished, closing = int(state.pop(_FINISHED)), bool(state.pop(_CLOSING, False))
     coordinator.restore(state)
-    return finished
+    return finished, closing

@@ -132,7 +132,10 @@ class _Stored:
 
     def approvals_are_signed(self) -> str:
         """Check that all parties signed that they take part, in the same."""
-        return check_approvals(approvals_from(self._together.get("approvals") or ()), self.parties)
+        approvals = approvals_from(self._together.get("approvals") or ())
+        if not approvals:
+            raise RunError("Real parties agreed beforehand, and none of their approvals is here.")
+        return check_approvals(approvals, self.parties, self._session)
 
     def audits_are_whole(self) -> str:
         """Check that what later audits found was not changed."""

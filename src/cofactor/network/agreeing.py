@@ -179,7 +179,7 @@ class Agreeing:
             (found,) = approvals_from([table])
         except ConfigError as error:
             raise RunError(f"{error} Is it of the same version?") from None
-        if not found.signed:
+        if not found.signed(self._proposal.session, self._proposal.roster):
             raise RunError(f"{party}: its yes is not signed by it. Ask the people there.")
         return found
 

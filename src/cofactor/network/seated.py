@@ -149,7 +149,9 @@ class Seated:
         otherwise = "other ids would be shown than before: the data have changed. A new session shows them."
         self._keep(SHOWN, sha256(shown.encode()).hexdigest(), otherwise)
         how, when = self._said.how, self._said.when
-        signature = self._sitting.identity.sign(approved_text(self.proposal.digest, how, when))
+        proposal = self.proposal
+        text = approved_text(proposal.session, proposal.roster, proposal.digest, how, when)
+        signature = self._sitting.identity.sign(text)
         return Accepted(shown=shown, how=how, when=when, signature=_array(signature))
 
     def _search(self, body: Message) -> Message:
@@ -215,7 +217,7 @@ class Seated:
         """Check that all parties, each by the key that is pinned for it, have agreed to this proposal."""
         try:
             found = approvals_from(json.loads(text))
-            check_approvals(found, tuple(self.proposal.roster))
+            check_approvals(found, tuple(self.proposal.roster), self.proposal.session)
         except (ValueError, TypeError, AttributeError, RecursionError, CofactorError) as error:
             raise Declining("other terms", f"approvals that are none: {error}") from None
         keys = {party: key.hex() for party, key in self.proposal.roster.items()}

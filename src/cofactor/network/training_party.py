@@ -17,7 +17,7 @@ from cofactor.federation.aligning import only, placed
 from cofactor.federation.approvals import Approved
 from cofactor.federation.books import open_ledger, released, reserve
 from cofactor.federation.declining import Declining
-from cofactor.federation.drive import Session
+from cofactor.federation.drive import Session, last_answered
 from cofactor.federation.finding import Alignment
 from cofactor.federation.halves import Facts, Recipe
 from cofactor.federation.host import Host
@@ -301,6 +301,7 @@ class TrainingAtParty:
         name, (recipe, facts), budget = self._sitting.name, self._settled, self._work.budget
         session, model = self._session, host.finish(last)
         planned = recipe.coordinator(facts, self._sitting.proposal.seed).rounds
+        transcript = Transcript.open(self._sitting.transcript_path)
         events, copies = {}, {}
         if self.ledger is not None and budget is not None:
             self.ledger.give_up_reserved()
@@ -310,11 +311,12 @@ class TrainingAtParty:
             recipe,
             facts,
             budget,
-            replace(session, transcript=Transcript.open(self._sitting.transcript_path)),
+            replace(session, transcript=transcript),
             copies,
             events,
             parties=[name],
-            rounds=min(heading(last).round - 1, planned),  # the last letter comes after all rounds
+            # The last letter comes after all rounds, but a coordinator could write any number on it.
+            rounds=min(heading(last).round - 1, last_answered(transcript), planned),
             planned=planned,
             alignment=self._alignment,
         )

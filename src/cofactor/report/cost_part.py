@@ -28,7 +28,8 @@ def parties(folder: Folder) -> Markup:
     heads = ("party", *holds.values(), "sent", "last heard", "epsilon if all others collude")
     count = len(folder.parties)
     more = f"{count - _MOST_PARTIES:,} more parties are in run.json." if count > _MOST_PARTIES else None
-    related = f", {names.split((folder.together or {}).get('split'))}" if folder.kind != "survey" else ""
+    others = {"survey": "", "clustering": ", different columns of the same users"}
+    related = others.get(folder.kind, f", {names.split((folder.together or {}).get('split'))}")
     devices = f" {folder.facts['data']['users']:,} devices, played by one." if unknown else ""
     return section(
         "parties",

@@ -151,7 +151,7 @@ def _by_round(folder: Folder) -> Markup:
     ]
     columns = ("round", "releases", "parties", "times", "epsilon so far, at most")
     whole = table(columns, rows[:_MOST_ROWS], caption="The ledger, round by round", numeric=(0, 2, 3, 4))
-    return folded(f"The ledger, round by round ({len(rows):,} rounds)", whole)
+    return folded(f"The ledger, round by round ({number_of(len(rows), 'round')})", whole)
 
 
 def bounds(folder: Folder) -> Markup:

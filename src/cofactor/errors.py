@@ -20,6 +20,9 @@ PrivacyWarning is no error: a promise that can be kept, but is weaker than its r
 import difflib
 from collections.abc import Iterable
 
+DAMAGES = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
+"""What reading a damaged file can raise."""
+
 
 class CofactorError(Exception):
     """Something the caller can put right; the message says how."""

@@ -11,6 +11,16 @@ def rounded_up(value: float, digits: int = 3) -> str:
     return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)):.{digits}g}"
 
 
+def at_most(value: float) -> float:
+    """Return a number that is not less where four digits of it are written."""
+    return float(rounded_up(value, 4))
+
+
+def at_least(value: float) -> float:
+    """Return a number that is not more where four digits of it are written."""
+    return -at_most(-value)
+
+
 def percent(share: float) -> str:
     """Write a share in percent, rounded up; 100% only if it is not less, to a millionth."""
     exact = Decimal(repr(float(share))) * 100
@@ -33,8 +43,10 @@ def finite(value: float) -> float | None:
 
 def readable(count: float) -> str:
     """Write a number of bytes as people do."""
+    if count == 1:
+        return "1 byte"
     for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
+        if count < 999.5:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:,.3g} TB"

@@ -57,6 +57,9 @@ def test_train_with_json_prints_one_object_with_stable_keys(
     assert set(done.json["scores"]) == {"global_mean", "user_mean", "item_mean", "bias", "pooled"}
     assert {"mse", "rmse", "mae"} <= set(done.json["scores"]["pooled"])
     assert done.json["guarantee"]["holds"] is False
+    run = Run.load(tmp_path / "run")
+    assert list(run.phases) == ["fitting", "measuring"]
+    assert run.seconds == run.phases["fitting"]
 
 
 def test_train_scores_equal_those_of_the_library(file: Path, tmp_path: Path, cofactor: Command) -> None:

@@ -189,6 +189,7 @@ def test_demo_runs_a_private_federation_of_either_kind(small_demo: Path, cofacto
         assert (told["guarantee"]["holds"], told["guarantee"]["unit"]) == (True, unit)
         assert told["joining"]["sentence"]
         assert cofactor("verify", small_demo / "runs" / "demo" / split).code == 0
+        assert list(Run.load(small_demo / "runs" / "demo" / split).phases)[-1] == "measuring"
 
 
 def test_demo_ends_with_an_attack_that_a_private_run_resists(small_demo: Path, cofactor: Command) -> None:

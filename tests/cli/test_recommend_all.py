@@ -15,7 +15,7 @@ from cofactor.data.ratings import Ratings
 from cofactor.data.synthetic import Shape, make
 from cofactor.factors.als import ALS
 from cofactor.factors.baselines import Popularity
-from cofactor.factors.model import Factors
+from cofactor.factors.model import Factors, HomeFit
 from cofactor.federation.run import NOT_PRIVATE, DataFacts, Run, Together
 from cofactor.privacy.guarantee import Guarantee
 from tests.conftest import Command
@@ -75,7 +75,7 @@ def test_each_list_is_what_recommend_gives_that_user(
     assert table.columns == ["user", "rank", "item", "title", "score", "rating"]
     same(table, rows_of(Run.load(run), n, include_seen=bool(seen)))
     assert f"30 lists, {len(table):,} rows" in done.out
-    assert "as private as the ratings" in done.out
+    assert "Treat it as private as they are" in done.out
 
 
 def test_items_without_a_title_have_none(tmp_path: Path, cofactor: Command) -> None:
@@ -243,14 +243,83 @@ def test_run_without_users_says_what_it_can_do(tmp_path: Path, cofactor: Command
     assert (done.code, "and no users" in done.err, "--ratings FILE" in done.err) == (2, True, True)
 
 
+HOLDS = Guarantee(epsilon=2.0, delta=1e-6, unit="user", adjacency="empty")
+BROKEN = replace(HOLDS, why_not=("The noise can be repeated.",))
+RELEASED = "the model that everyone may see. The run's guarantee covers it."
+NO_NOISE = "a model that may tell of the ratings: no noise was added. Treat it as private as they are."
+NOT_HELD = NO_NOISE.replace("no noise was added", "the run's guarantee does not hold")
+OWN = "shop-1's own model, which no guarantee covers: as private as its ratings."
+OF_ALL = "the parties' own models, which no guarantee covers: as private as their ratings."
+NEW = "these users' ratings: as private as those."
+NEW_AND = "these users' ratings, as private as those, and from "
+TO_SHARE = replace(MODEL, home=HomeFit(np.eye(3), np.ones(25)))
+"""What everyone may see beside the parties' own models; new users can be fitted to it."""
+
+
+def told_of(cofactor: Command, run: Path, *words: object) -> tuple[str, str]:
+    """Return what is said of lists, and check that people and programs are told the same."""
+    out = run.parent / "recs.csv"
+    facts = cofactor("recommend", run, "--out", out, *words, "--force", "--json").json
+    told = facts["warning"].removeprefix("The lists are made from ")
+    shown = cofactor("recommend", run, "--out", out, *words, "--force")
+    assert shown.out.splitlines()[-1] == f"{facts['protection']}: made from {told}"
+    return facts["protection"], told
+
+
 @pytest.mark.parametrize(
-    ("epsilon", "told"), [(None, "no noise protects"), (2.0, "no more than the guarantee says")]
+    ("promise", "protection", "told"),
+    [
+        (HOLDS, "RELEASED", RELEASED),
+        (NOT_PRIVATE, "NOT PRIVATE", NO_NOISE),
+        (BROKEN, "NOT PRIVATE", NOT_HELD),
+    ],
 )
-def test_who_may_see_the_lists_follows_from_what_they_are_made_of(
-    epsilon: float | None, told: str, tmp_path: Path, cofactor: Command
+def test_who_may_see_the_lists_follows_from_the_model_they_are_made_from(
+    promise: Guarantee, protection: str, told: str, tmp_path: Path, cofactor: Command
 ) -> None:
-    about: dict[str, Any] = {"delta": 1e-6, "unit": "user", "adjacency": "empty"}
-    promise = NOT_PRIVATE if epsilon is None else Guarantee(epsilon=epsilon, **about)
     run = saved(tmp_path / "run", together=TOGETHER, guarantee=promise)
-    done = cofactor("recommend", run, "--out", tmp_path / "recs.csv", "--json")
-    assert told in done.json["warning"]
+    assert told_of(cofactor, run) == (protection, told)
+
+
+@pytest.mark.parametrize("promise", [HOLDS, NOT_PRIVATE, BROKEN])
+def test_lists_of_parties_own_models_are_local_whatever_is_promised(
+    promise: Guarantee, tmp_path: Path, cofactor: Command
+) -> None:
+    own = homes(partition.horizontal(RATINGS, 3))
+    run = saved(tmp_path / "run", TO_SHARE, homes=own, together=TOGETHER, guarantee=promise)
+    assert told_of(cofactor, run) == ("LOCAL", OF_ALL)
+    assert told_of(cofactor, run, "--party", "shop-1") == ("LOCAL", OWN)
+
+
+@pytest.mark.parametrize(
+    ("promise", "words", "protection", "told"),
+    [
+        (HOLDS, (), "LOCAL", NEW),
+        (NOT_PRIVATE, (), "NOT PRIVATE", NEW_AND + NO_NOISE),
+        (BROKEN, (), "NOT PRIVATE", NEW_AND + NOT_HELD),
+        (HOLDS, ("--party", "shop-1"), "LOCAL", NEW_AND + OWN),
+        (NOT_PRIVATE, ("--party", "shop-1"), "LOCAL", NEW_AND + OWN),
+    ],
+)
+def test_lists_of_new_users_tell_of_their_ratings_and_of_what_the_model_tells(
+    promise: Guarantee, words: tuple[str, ...], protection: str, told: str, tmp_path: Path, cofactor: Command
+) -> None:
+    own = homes(partition.horizontal(RATINGS, 3))
+    run = saved(tmp_path / "run", TO_SHARE, homes=own, together=TOGETHER, guarantee=promise)
+    new = tmp_path / "new.csv"
+    new.write_text(f"user,item,rating\nann,{RATINGS.item_ids[0]},5\n")
+    assert told_of(cofactor, run, "--ratings", new, *words) == (protection, told)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_table_or_folder_may_be_called_like_a_pattern(
+    ending: str, tmp_path: Path, cofactor: Command
+) -> None:
+    run, folder = saved(tmp_path / "run"), tmp_path / "all[1] of {2}?"
+    folder.mkdir()
+    out = folder / f"recs[1]*.{ending}"
+    done = cofactor("recommend", run, "--out", out, "-n", 4)
+    assert done.code == 0, done.err
+    assert [path.name for path in folder.iterdir()] == [out.name]
+    table = pl.read_parquet(out.read_bytes()) if ending == "parquet" else pl.read_csv(out.read_bytes())
+    assert len(table) == 120

@@ -1,5 +1,6 @@
 """`cofactor sweep`: one file, many trainings, one table."""
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -229,6 +230,23 @@ def test_another_sweep_into_the_same_folder_is_refused(
     assert (done.code, done.out, trained) == (2, "", [])
     assert f"sw holds a sweep that differs in {differing}. Go on with the same files" in done.err
     assert (copied / "sw" / "sweep.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["size", "time"])
+def test_a_file_that_was_changed_is_not_gone_on_with(
+    what: str, copied: Path, cofactor: Command, trained: list[str]
+) -> None:
+    file = copied / "all.csv"
+    before = file.stat()
+    if what == "size":
+        file.write_text(file.read_text() + "\n")
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    else:
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000_000))
+    assert (file.stat().st_size == before.st_size) != (file.stat().st_mtime_ns == before.st_mtime_ns)
+    done = cofactor(*ALIKE, "--epsilons", "1", "--resume")
+    assert (done.code, done.out, trained) == (2, "", [])
+    assert "sw holds a sweep that differs in file. Go on with the same files" in done.err
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from cofactor.data import partition
 from cofactor.data.ratings import Ratings
 from cofactor.errors import ConfigError, DataError
-from cofactor.evaluate.by_group import IN_NO_GROUP, errors_by_group
+from cofactor.evaluate.by_group import IN_NO_GROUP, errors_by_activity, errors_by_group
 from cofactor.evaluate.joining import own_means
 from cofactor.evaluate.rating_errors import errors
 from cofactor.factors.baselines import GlobalMean, UserItemBias
@@ -133,6 +133,22 @@ def test_parties_are_measured_with_their_own_models_in_the_order_of_all_users(wo
             squared.append(wrong[(own.user_ids[own.users] - 1) % 3 == place].astype(float) ** 2)
         assert group.mse.value == pytest.approx(np.concatenate(squared).mean())
         assert group.ratings == sum(map(len, squared))
+
+
+def test_groups_by_how_much_users_rate_are_named_by_their_least_and_most_ratings(world: World) -> None:
+    sizes = world.train.by_user.sizes + world.test.by_user.sizes
+    # Somebody has as many ratings as each bound: a name that were off by one would tell of other users.
+    few, many = (int(np.sort(sizes)[place]) for place in (50, 100))
+    found = errors_by_activity(world.model, world.train, world.test, bounds=(few, many))
+    wanted = {
+        f"1 to {few - 1}": sizes < few,
+        f"{few} to {many - 1}": (few <= sizes) & (sizes < many),
+        f"{many} or more": many <= sizes,
+    }
+    tested = world.test.by_user.sizes > 0
+    assert {group.name: group.users for group in found.groups} == {
+        name: (members & tested).sum() for name, members in wanted.items()
+    }
 
 
 def test_a_common_model_of_parties_is_measured_like_one_of_pooled_ratings(world: World) -> None:

@@ -73,6 +73,19 @@ def test_who_sends_nothing_is_measured_on_the_same_test_ratings() -> None:
         assert found.errors[repeat]["user_mean"] == pytest.approx(rmse(test.values, predicted), abs=0.02)
 
 
+def test_each_repeat_is_trained_with_a_seed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[cf.Run] = []
+
+    def watched(*words: Any, **names: Any) -> cf.Run:
+        runs.append(cf.train(*words, **names))
+        return runs[-1]
+
+    monkeypatch.setattr(planning_trainings, "train", watched)
+    grid = grid_of()
+    tried(grid, only(grid), repeats=3, seconds=LONG)
+    assert [run.seed for run in runs] == [0, 1, 2]
+
+
 def test_a_large_budget_beats_who_sends_nothing_and_a_tiny_one_does_not_beat_pooling() -> None:
     grid = grid_of(epsilon=9.9)
     cells = only(grid)

@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
+import cofactor as cf
+from cofactor.data.partition import horizontal
+from cofactor.evaluate.compare import compare
 from cofactor.evaluate.sweep import row_of, score_figures
+from tests.evaluate.conftest import World
 
 
 def score(rmse: float, **more: Any) -> dict[str, Any]:
@@ -46,6 +50,9 @@ def test_each_measure_has_a_column_and_one_for_each_end_of_its_interval() -> Non
         (("user_mean", "private", "pooled"), "private"),
         (("pooled", "together"), "together"),
         (("bias", "pooled"), "pooled"),
+        (("user_mean", "alone", "private", "pooled"), "private"),
+        (("alone", "together", "pooled"), "together"),
+        (("user_mean", "alone", "pooled"), "alone"),
         (("bias",), None),
     ],
 )
@@ -74,6 +81,24 @@ def test_row_says_what_was_promised_what_it_cost_and_how_large_the_data_are() ->
     assert (row["rounds"], row["seconds"], row["bytes"]) == (5, 2.5, 1000)
     assert (row["users"], row["items"], row["ratings"]) == (9, 8, 70)
     assert row["own_rmse"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("recipe", "own"), [(cf.Alone(), "alone"), (cf.Pooled(model=cf.ALS(epochs=1)), "pooled")]
+)
+def test_own_errors_of_a_run_are_those_of_the_models_it_made(recipe: Any, own: str, world: World) -> None:
+    train, test = (
+        cf.Federation.horizontal(
+            [cf.Party(name=f"p{at}", ratings=part) for at, part in enumerate(horizontal(ratings, 2, seed=1))]
+        )
+        for ratings in (world.train, world.test)
+    )
+    run = cf.train(recipe, train)
+    scores = compare(run, train, test).as_dict()
+    row = row_of(run.with_scores(scores).facts())
+    assert row["recipe"] == type(recipe).__name__
+    assert row["own_rmse"] == scores[own]["rmse"]
+    assert f"{own}_rmse" not in row
 
 
 def test_pooled_run_has_no_promise_and_no_parties() -> None:

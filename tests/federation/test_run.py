@@ -181,7 +181,7 @@ def test_run_of_several_parties_comes_back_the_same(together: Run, tmp_path: Pat
     folder = together.save(tmp_path / "run")
     again = Run.load(folder)
     assert again.facts() == together.facts()
-    assert again.facts()["format"] == 2
+    assert again.facts()["format"] == 3
     assert again.events == together.events
     assert again.together == together.together
     assert again.guarantee == together.guarantee

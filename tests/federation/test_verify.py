@@ -1,6 +1,7 @@
 """Every kind of tampering with a run folder is found out, and an honest one is not accused."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -389,3 +390,47 @@ def test_files_that_were_changed_added_or_lost_are_found_out(
 def test_parties_that_relate_otherwise_are_found_out(folder: Path) -> None:
     change_facts(folder, lambda facts: facts["together"].update(split="vertical"))
     assert "relate otherwise" in failed(verify(folder))["transcript"]
+
+
+@pytest.mark.parametrize("name", ["odds", "replaced_odds"])
+def test_odds_that_do_not_follow_are_found_out_whichever_version_is_said_to_have_written_them(
+    name: str, folder: Path
+) -> None:
+    def change(facts: Facts) -> None:
+        facts["versions"]["cofactor"] = "0.0.1"
+        facts["guarantee"][name] = 0.501
+
+    change_facts(folder, change)
+    assert "guarantee" in failed(verify(folder))
+
+
+def test_words_of_another_version_are_said_not_to_be_compared(folder: Path) -> None:
+    change_facts(folder, lambda facts: facts["versions"].update(cofactor="0.0.1"))
+    verdict = verify(folder)
+    assert verdict.holds
+    (told,) = (check.detail for check in verdict.checks if check.name == "guarantee")
+    assert told.endswith("Its words are those of cofactor 0.0.1: nobody compared them with its numbers.")
+
+
+def test_a_loss_that_is_no_number_is_found_out(folder: Path) -> None:
+    change_facts(folder, lambda facts: facts["together"]["parties"]["north"].update(epsilon=float("nan")))
+    assert "north loses at least" in failed(verify(folder))["releases"]
+
+
+@pytest.mark.parametrize("name", ["transcript.jsonl", "ledgers/north.ledger", "audits/canaries-1.json"])
+def test_what_is_no_file_is_not_waited_for(name: str, folder: Path) -> None:
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(folder / name)
+    assert not verify(folder).holds
+
+
+@pytest.mark.parametrize("value", [1e29, float("inf"), [], "x"])
+@pytest.mark.parametrize("name", ["rounds", "replaced_odds"])
+def test_strange_numbers_are_damage_and_no_fault_of_ours(name: str, value: Any, folder: Path) -> None:
+    def change(facts: Facts) -> None:
+        facts["together" if name == "rounds" else "guarantee"][name] = value
+
+    change_facts(folder, change)
+    unknown = (name, value) == ("rounds", 1e29)  # of rounds without answers nobody knows
+    assert verify(folder).holds == unknown

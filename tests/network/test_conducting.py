@@ -13,6 +13,7 @@ import pytest
 from cofactor.federation.books import open_ledger
 from cofactor.federation.declining import code_in
 from cofactor.federation.drive import STOP
+from cofactor.federation.host import Host
 from cofactor.federation.labels import round_of
 from cofactor.federation.messages import Heading, Letter
 from cofactor.federation.party import Party
@@ -219,6 +220,37 @@ def test_a_party_that_is_restarted_at_any_step_is_waited_for_and_comes_back(
     assert outcome.outcome == "finished", outcome
     assert times <= 2
     assert_sound(found, 3)
+
+
+@pytest.mark.parametrize("deaths", [(), (3,), (2, 4)])
+def test_the_time_of_all_jobs_adds_up_at_the_coordinator_and_at_each_party(
+    deaths: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, now = world(tmp_path, PLAIN), [0.0]
+
+    def taking(seconds: float, work: Callable[..., Any]) -> Callable[..., Any]:
+        def slow(*given: Any) -> Any:
+            now[0] += seconds
+            return work(*given)
+
+        return slow
+
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(SeatChannel, "bring", taking(1, SeatChannel.bring))
+    monkeypatch.setattr(Host, "handle", taking(2, Host.handle))
+    monkeypatch.setattr(Host, "finish", taking(5, Host.finish))
+    for death in deaths:
+        found.channel.before = found.once(lambda _, head, death=death: head.round == death, die)  # type: ignore[misc]
+        found.killed()
+        for name in NAMES:
+            found.restart(name)
+    assert found.conduct().outcome == "finished"
+    assert found.run.phases == {"agreeing": 4 * 3, "rounds": 4 * 3 * (1 + 2), "finishing": 3 * (1 + 5)}
+    assert found.run.seconds == 66
+    for site in found.known.values():
+        own = Run.load(site.folder / "sessions" / SESSION / "run")
+        assert own.phases == {"rounds": 4 * 2, "finishing at home": 5}
+        assert own.seconds == 13
 
 
 def test_of_a_sum_that_needs_all_parties_a_missing_one_makes_a_pause_and_not_an_end(tmp_path: Path) -> None:
@@ -493,6 +525,10 @@ def test_a_yes_that_was_changed_or_taken_out_later_is_found_out_whatever_seals_s
     assert told["approvals"].startswith(f"south: {otherwise}")
     told = wrong(run, lambda together: together.update(approvals=[]))
     assert told == {"approvals": "Real parties agreed beforehand, and none of their approvals is here."}
+    change_facts(run, lambda facts: facts.update(format=2) or facts["together"].pop("approvals"))
+    (told_of,) = (each for each in verify(run).checks if each.name == "approvals")
+    assert told_of.holds
+    assert told_of.detail == "Folders of format 2 keep no approvals: ask the parties for theirs."
 
 
 def test_facts_that_another_party_signed_are_not_taken_for_ones_own(tmp_path: Path) -> None:

@@ -251,6 +251,31 @@ def test_numbers_without_noise_are_not_on_disk_while_a_training_goes_on(tmp_path
     assert sum(event.stage == "simulation" for event in run.events) >= recipe.rounds
 
 
+@pytest.mark.parametrize("cuts", [(), (1,), (3,), (3, 5), (3, 3, 5)])
+def test_a_training_that_crashed_tells_the_time_of_all_rounds(
+    cuts: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every round takes longer than those before it, so that no clock that begins anew could pass for one."""
+    now, left, whole = [0.0], list(cuts), InProcess.ask
+
+    def slow(self: InProcess, round: int, *rest: Any, **more: Any) -> Any:
+        now[0] += round
+        if left and left[0] == round:
+            left.pop(0)
+            raise Cut
+        return whole(self, round, *rest, **more)
+
+    monkeypatch.setattr(InProcess, "ask", slow)
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    for _ in cuts:
+        with pytest.raises(Cut):
+            ended("horizontal", tmp_path, after=99)
+    run = ended("horizontal", tmp_path, after=99)
+    assert [event.numbers["seconds"] for event in run.rounds] == [1, 3, 6, 10, 15]
+    assert run.phases == {"getting ready": 0, "rounds": 15, "finishing at home": 0}
+    assert run.seconds == 15
+
+
 def test_where_time_went_adds_up(tmp_path: Path) -> None:
     run = ended("horizontal", tmp_path, after=99)
     assert list(run.phases) == ["getting ready", "rounds", "finishing at home"]

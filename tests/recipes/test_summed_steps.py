@@ -132,7 +132,8 @@ def test_grain_is_fine_and_noise_has_no_more_grains_than_can_be_drawn(longest: f
 
 def test_largest_sum_counts_all_terms_and_never_more_than_fit() -> None:
     facts = facts_of("horizontal")
-    bound = summed_release("x", Steps.of(SETTLED).reach(facts, "user", both=False), 1.0, 9, 1).bound
+    steps = Steps.of(SETTLED)
+    bound = summed_release("x", steps.reach(facts, "user", both=False), 1.0, 9, steps).bound
     assert largest(facts, 100, replace(bound, size=3.2)) == 400
     assert largest(facts, 10**9, replace(bound, size=1e6)) < 2**33
 
@@ -245,7 +246,8 @@ def test_item_vectors_get_all_the_noise_at_home_and_what_leaves_has_a_part() -> 
     bound = descent.whole_sums(grain, both=True).bound
     mechanism = Skellam(noise_multiplier=2.0)
     release = replace(
-        summed_release(STEPS, descent.reach(both=True), grain, 2 * count * 5, 1), mechanism=mechanism
+        summed_release(STEPS, descent.reach(both=True), grain, 2 * count * 5, Steps.of(SETTLED)),
+        mechanism=mechanism,
     )
     ledger = Ledger.create(None, party="north", fingerprint="x", budget=replace(RATING, epsilon=8.0))
     door = Door(party="north", ledger=ledger, random=InsecureRandom(2), run="r", layers=layers)

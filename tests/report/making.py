@@ -240,7 +240,7 @@ def told(guarantee: Facts | None = None, name: str = "told", **facts: Any) -> Fo
         for name in ("north", "south")
     }
     usual: Facts = {
-        "format": 2,
+        "format": 3,
         "created": "2026-11-19T00:00:00+00:00",
         "seconds": 3.0,
         "recipe": {"kind": "HorizontalMF", "aggregate": {"kind": "SecureSum"}},

@@ -23,7 +23,7 @@ BROKEN = Beside(checks=(Checked(name="ledger of north", holds=False, detail="A s
 
 
 def stated(**terms: Any) -> Beside:
-    return Beside(policy=Policy(source="policy.toml", terms={**POLICY, **terms}))
+    return Beside(checks=(), policy=Policy(source="policy.toml", terms={**POLICY, **terms}))
 
 
 def scored(**scores: Any) -> Folder:
@@ -32,7 +32,7 @@ def scored(**scores: Any) -> Folder:
 
 
 def test_a_promise_within_its_budget_is_a_yes_with_its_odds_in_words() -> None:
-    answer = is_it_private(told(), Beside())
+    answer = is_it_private(told(), Beside(checks=()))
     assert (answer.verdict, answer.tone) == ("Yes, as promised", "good")
     assert answer.sentences[0] == "Epsilon 2 at delta 1e-06, for each user."
     assert "right at most 88.1% of the time; 50% is pure chance" in answer.sentences[1]
@@ -45,8 +45,22 @@ def test_numbers_are_rounded_away_from_a_better_promise() -> None:
     assert "88.2%" in answer.sentences[1]
 
 
-def test_a_weak_promise_is_never_a_plain_yes() -> None:
-    answer = is_it_private(told({"epsilon": 8.0, "odds": 0.9997, "budget_epsilon": 8.0}), Beside())
+def test_a_promise_that_nobody_has_checked_is_no_yes() -> None:
+    answer = is_it_private(told(), Beside())
+    assert (answer.verdict, answer.tone) == ("So the folder says", "doubt")
+    assert "Nobody has checked whether the folder bears it out." in answer.sentences
+
+
+def test_the_smaller_promise_of_a_run_that_was_ended_early_says_what_it_rests_on() -> None:
+    early = {**told().facts["together"], "planned_rounds": 9}
+    answer = is_it_private(told({"epsilon": 0.5}, together=early), Beside(checks=()))
+    assert answer.sentences[1].startswith("That is so if nobody ended it because of what had been released")
+    assert answer.sentences[1].endswith("epsilon 2 holds.")
+
+
+@pytest.mark.parametrize("odds", [0.91, 0.9997])
+def test_a_weak_promise_is_never_a_plain_yes(odds: float) -> None:
+    answer = is_it_private(told({"epsilon": 8.0, "odds": odds, "budget_epsilon": 8.0}), Beside(checks=()))
     assert (answer.verdict, answer.tone) == ("As promised, but the promise is weak", "doubt")
 
 

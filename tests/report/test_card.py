@@ -12,6 +12,7 @@ from tests.report.conftest import Made
 from tests.report.making import EVIL, told
 
 KEYS = {
+    "card",
     "format",
     "run",
     "created",
@@ -54,7 +55,7 @@ def test_the_card_has_the_same_keys_whatever_it_is_about(kind: str, made: Made) 
     found = card(Folder.read(made(kind)), Beside())
     assert set(found) == KEYS
     assert set(found["guarantee"]) == PROMISED
-    assert found["format"] == 1
+    assert (found["card"], found["format"]) == ("cofactor", 1)
 
 
 def test_the_card_says_what_the_guarantee_says(small_run: Path) -> None:

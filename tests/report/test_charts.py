@@ -107,6 +107,16 @@ def test_a_dot_chart_says_which_way_is_better() -> None:
     )
 
 
-@pytest.mark.parametrize(("value", "width"), [(1.0, "100"), (0.0, "0"), (9.0, "400")])
-def test_a_meter_is_filled_by_its_share(value: float, width: str) -> None:
-    assert f'<rect x="0" y="0" width="{width}"' in str(meter("budget", value, 4.0, told="x"))
+@pytest.mark.parametrize(("value", "widths"), [(1.0, ["400", "100"]), (0.0, ["400"]), (9.0, ["400", "400"])])
+def test_a_meter_is_filled_by_its_share(value: float, widths: list[str]) -> None:
+    drawn = str(meter("budget", value, 4.0, told="x"))
+    assert re.findall(r'<rect x="0" y="0" width="(\d+)"', drawn) == widths
+
+
+def test_a_meter_shows_lighter_what_is_ahead() -> None:
+    drawn = str(meter("budget", 1.0, 4.0, ahead=2.0, told="x"))
+    assert re.findall(r'width="(\d+)" height="14" rx="7" class="([a-z ]+)"', drawn) == [
+        ("400", "track"),
+        ("200", "ahead fill plain"),
+        ("100", "fill plain"),
+    ]

@@ -1,11 +1,14 @@
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cofactor.errors import RunError
-from cofactor.report.comparison import comparison, incomparable
+from cofactor.report import comparison as side_by_side
+from cofactor.report.beside import Beside, Checked
+from cofactor.report.comparison import compared
 from cofactor.report.folder import Folder
 from tests.report.making import EVIL, told
 
@@ -16,6 +19,16 @@ def run(name: str, epsilon: float = 2.0, error: float = 0.9, **more: Any) -> Fol
     scores = {"user_mean": {"rmse": 1.0}, "private": score, "pooled": {"rmse": 0.7}}
     guarantee = {"epsilon": epsilon, "budget_epsilon": epsilon, **more.pop("guarantee", {})}
     return told(guarantee, name=name, scores=scores, **more)
+
+
+def comparison(folders: Sequence[Folder], besides: Sequence[Beside] = ()) -> str:
+    """Return the page that compares runs."""
+    return side_by_side.comparison(compared(folders, besides))
+
+
+def incomparable(folders: Sequence[Folder], besides: Sequence[Beside] = ()) -> list[str]:
+    """Return the warnings of such a page."""
+    return list(side_by_side.incomparable(compared(folders, besides)))
 
 
 @pytest.mark.parametrize(
@@ -31,6 +44,14 @@ def run(name: str, epsilon: float = 2.0, error: float = 0.9, **more: Any) -> Fol
             "Parties relate differently: horizontal, vertical.",
         ),
         ({"guarantee": {"holds": False}}, "Not private: b."),
+        (
+            {"together": {**told().facts["together"], "parties": {}}},
+            "The number of parties differs: 2, 0. What each has alone",
+        ),
+        (
+            {"together": {**told().facts["together"], "planned_rounds": 9}},
+            "Ended early, and drawn at what they cost: b.",
+        ),
     ],
 )  # fmt: skip
 def test_what_must_not_be_put_side_by_side_is_said(other: dict[str, Any], warning: str) -> None:
@@ -40,13 +61,13 @@ def test_what_must_not_be_put_side_by_side_is_said(other: dict[str, Any], warnin
 
 def test_runs_that_differ_in_epsilon_alone_are_compared_without_a_warning() -> None:
     folders = [run("a", 1.0), run("b", 2.0)]
-    assert list(incomparable(folders)) == []
+    assert incomparable(folders) == []
     assert 'class="notice"' not in comparison(folders)
 
 
 def test_a_pooled_run_has_no_unit_to_differ_in() -> None:
     pooled = told({"holds": False, "epsilon": None, "unit": None}, name="pooled", together=None)
-    assert list(incomparable([run("a"), pooled])) == [
+    assert incomparable([run("a"), pooled]) == [
         "Parties relate differently: horizontal, pooled.",
         "Not private: pooled.",
     ]
@@ -76,8 +97,11 @@ def test_error_by_epsilon_is_one_line_for_each_recipe() -> None:
 def test_promises_of_different_kinds_have_no_axis_in_common() -> None:
     other = {"unit": "rating", "adjacency": "value"}
     page = comparison([run("a", 1.0, 0.9), run("b", 2.0, 0.8), run("c", 8.0, 0.5, guarantee=other)])
-    found = re.findall("<figcaption>Recipes, beside models without noise(.*?) <", page)
-    assert found == [": each user, empty", ": each rating, value"]
+    found = re.findall("<figcaption>Trained with a budget, and what needs none(.*?) <", page)
+    assert found == [
+        ", for each user, adjacency &#34;empty&#34;",
+        ", for each rating, adjacency &#34;value&#34;",
+    ]
     drawn = [title for title in titles(page) if title.startswith("HorizontalMF")]
     assert [title.partition(": ")[2].partition(" (")[0] for title in drawn] == ["0.9", "0.8", "0.5"]
     assert "pooled, not private: 0.7 at 2" in titles(page)  # where the first picture ends
@@ -90,6 +114,51 @@ def test_errors_of_different_kinds_have_no_axis_in_common() -> None:
         "HorizontalMF: 0.9 (0.85 to 0.95) at 1",
         "HorizontalMF: 0.3 (0.3 to 0.3) at 2",
     ]
+
+
+def test_runs_on_other_data_or_with_other_parties_have_no_line_and_no_levels_in_common() -> None:
+    small = {"users": 3, "items": 2, "ratings": 5}
+    few = {"user_mean": {"rmse": 2.0}, "private": {"rmse": 1.5}, "pooled": {"rmse": 1.4}}
+    other = told({"epsilon": 4.0, "budget_epsilon": 4.0}, name="b", scores=few, data=small)
+    page = comparison([run("a", 1.0, 0.9), other])
+    named = re.findall("<figcaption>Trained with a budget, and what needs none(.*?) <", page)
+    assert named == [", 40 ratings, 10 users, 7 items", ", 5 ratings, 3 users, 2 items"]
+    assert titles(page) == [
+        "HorizontalMF: 0.9 (0.85 to 0.95) at 1",
+        "sends nothing: 1 at 1",
+        "sends nothing: 1 at 1",
+        "pooled, not private: 0.7 at 1",
+        "pooled, not private: 0.7 at 1",
+        "HorizontalMF: 1.5 (1.5 to 1.5) at 4",
+        "sends nothing: 2 at 4",
+        "sends nothing: 2 at 4",
+        "pooled, not private: 1.4 at 4",
+        "pooled, not private: 1.4 at 4",
+    ]
+
+
+def test_a_run_that_was_ended_early_stands_at_what_it_cost() -> None:
+    early = {**told().facts["together"], "planned_rounds": 9}
+    ended = run("a", 2, together=early, guarantee={"epsilon": 0.5})
+    assert titles(comparison([ended, run("b", 2)]))[0].endswith("at 0.5")
+
+
+def test_a_run_without_noise_is_among_what_needs_no_budget() -> None:
+    plain = told(
+        {"holds": False, "epsilon": None}, name="plain", scores={"together": {"rmse": 0.6}, "alone": {}}
+    )
+    assert "together, not private: 0.6 at 2" in titles(comparison([run("a"), plain]))
+
+
+def test_runs_that_are_not_to_be_relied_on_are_marked_and_named() -> None:
+    audit = {"a-1": {"seen_by": "c", "verdict": "alarm", "headline": "Broken.", "figures": {}}}
+    alarmed, changed = replace(run("b"), audits=audit), run("c")
+    besides = [Beside(), Beside(), Beside(checks=(Checked(name="files", holds=False, detail="changed"),))]
+    runs = [run("a"), alarmed, changed]
+    assert incomparable(runs, besides) == ["Not private: b.", "Not to be relied on: c."]
+    page = comparison(runs, besides)
+    assert re.findall('badge bad">([A-Z ]+)<', page) == ["NOT PRIVATE", "DO NOT RELY ON THIS"]
+    assert "HorizontalMF, NOT TO BE RELIED ON: 0.9" in page
 
 
 def test_runs_with_the_same_epsilon_are_averaged() -> None:
@@ -155,7 +224,7 @@ def test_a_damaged_score_is_refused_too(score: Any) -> None:
 
 def test_runs_of_the_same_name_are_told_apart_by_where_they_lie() -> None:
     folders = [run(f"{place}/run", guarantee={"holds": place == "a"}) for place in "ab"]
-    assert list(incomparable(folders)) == ["Not private: runs/b/run."]
+    assert incomparable(folders) == ["Not private: runs/b/run."]
     page = comparison(folders)
     assert re.findall(r">([\w/]+/run)</th><td>", page) == ["runs/a/run", "runs/b/run"]
     assert "a/run" not in comparison([folders[0], run("other")])

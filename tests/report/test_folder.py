@@ -15,7 +15,6 @@ def test_a_folder_is_read_as_it_was_written(small_run: Path) -> None:
     assert folder.kind == "training"
     assert len(folder.parties) == making.PARTIES
     assert len(folder.rounds()) == facts["together"]["rounds"]
-    assert folder.heard.bytes == facts["together"]["bytes"]
     assert sum(each.count for each in folder.releases) == facts["guarantee"]["releases"]
 
 

@@ -15,7 +15,7 @@ import pytest
 from cofactor.errors import CofactorError, RunError
 from cofactor.report import privacy_part
 from cofactor.report.card import card_markdown
-from cofactor.report.comparison import comparison
+from cofactor.report.comparison import compared, comparison
 from cofactor.report.folder import Folder
 from cofactor.report.page import page
 from tests.report import making
@@ -33,7 +33,7 @@ def shown(path: Path, other: Path | None = None) -> str:
         folder = Folder.read(path)
         text = page(folder)
         if other is not None:
-            text = comparison([folder, Folder.read(other)])
+            text = comparison(compared([folder, Folder.read(other)]))
     except CofactorError as error:
         assert isinstance(error, RunError)  # noqa: PT017
         assert str(path) in str(error)  # noqa: PT017
@@ -81,7 +81,7 @@ def test_what_people_wrote_is_text_wherever_it_is_shown(tmp_path: Path) -> None:
     for more in ({}, survey, {"clustering": found}):
         folder = told({**promised, **assumed}, name=evil.replace("/", "|"), versions={evil: evil}, **more)
         assert scripts(page(folder)) == 1
-        assert scripts(comparison([folder, told(name="b")])) == 1
+        assert scripts(comparison(compared([folder, told(name="b")]))) == 1
 
 
 def test_ten_thousand_parties_are_cut_and_counted(small_run: Path, tmp_path: Path) -> None:

@@ -145,7 +145,18 @@ def test_where_nobody_has_tried_to_break_it_the_page_says_how(kind: str, command
     ],
 )
 def test_every_state_has_its_word(facts: dict[str, Any], events: tuple[Any, ...], word: str) -> None:
-    assert state(replace(told(**facts), events=events))[0] == word
+    assert state(replace(told(**facts), events=events), Beside())[0] == word
+
+
+def test_a_broken_promise_has_a_red_word_and_a_folder_that_was_changed_another() -> None:
+    audit = {"a-1": {"seen_by": "c", "verdict": "alarm", "headline": "Broken.", "figures": {}}}
+    alarmed = replace(told(), audits=audit)
+    assert state(alarmed, Beside()) == ("NOT PRIVATE", "bad")
+    for name, word in (("audits", "NOT PRIVATE"), ("files", "DO NOT RELY ON THIS")):
+        broken = Beside(checks=(Checked(name=name, holds=False, detail="x"),))
+        assert state(told(), broken) == (word, "bad")
+    explained = Beside(checks=(Checked(name="audits", holds=True, detail="chance explains it"),))
+    assert state(alarmed, explained) == ("finished", "plain")
 
 
 def test_lists_are_measured_beside_popularity() -> None:
@@ -160,7 +171,7 @@ def test_errors_of_groups_are_told_even_where_nothing_else_was_measured() -> Non
     few = {"value": 0.5, "low": None, "high": None}
     rows = ({"name": "careful", "users": 3, "mse": few, "own_mean": few, "gain": few},)
     part = words(useful_part.accuracy(told(), Beside(groups=Groups(source="c.json", rows=rows))))
-    assert "Not measured" in part
+    assert "No errors are in the run folder." in part
     assert "careful 3 0.5000 0.5000 0.5000" in part
     assert "From c.json: no run folder holds who asked for how much privacy." in part
 

@@ -104,7 +104,7 @@ def test_the_cards_have_the_numbers_of_the_plan(shops: Path) -> None:
     each = plan["total_bytes"] / plan["parties"]
     assert slot(text, "traffic-verdict") == f"{each / 1000:.3g} kB for each party"
     assert slot(text, "traffic-1") == (
-        f"Up and down together, in 4 rounds; {plan['bytes_per_round']} bytes up in the largest."
+        f"Up and down together, in 5 rounds; {plan['bytes_per_round']} bytes up in the largest."
     )
     assert slot(text, "traffic-3") == ""
     assert "all 3 together" in slot(text, "traffic-2")

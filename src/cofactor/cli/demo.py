@@ -1,5 +1,6 @@
 """`cofactor demo`: two private federations on made-up ratings, and an attack, offline, within a minute."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -95,7 +96,9 @@ def _trained(scene: _Scene, invented: "Synthetic", progress: Any) -> "Run":
     unit = USUAL_UNIT[scene.split]
     budget = Budget(epsilon=EPSILON, delta=1e-6, unit=unit)
     run = train(recommended(scene.split, unit), training, budget=budget, seed=SEED, progress=progress)
-    run = run.with_scores(compare(run, training, test).as_dict())
+    start = time.perf_counter()
+    scores = compare(run, training, test).as_dict()
+    run = run.with_scores(scores, time.perf_counter() - start)
     titles = dict(zip(invented.ratings.item_ids.tolist(), invented.item_titles.tolist(), strict=True))
     return run.with_titles(titles)
 

@@ -11,7 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cofactor.report.folder import DAMAGES, Folder, damaged
+from cofactor.errors import DAMAGES
+from cofactor.report.folder import Folder, damaged
 
 if TYPE_CHECKING:
     from cofactor.report.beside import Beside

@@ -109,7 +109,7 @@ def _all_lists(run: "Run", party: str | None, ratings: Path | None, n: int, incl
     if ratings is None:
         return lists_of_all(run, party, n=n, include_seen=include_seen)
     model = _model_for_strangers(run, party, rated=True)
-    return lists_of_new(model, _from_file(model, ratings), n=n, include_seen=include_seen)
+    return lists_of_new(run, party, model, _from_file(model, ratings), n=n, include_seen=include_seen)
 
 
 def _models_by_user(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cofactor.cli.export import items_of
 from cofactor.cli.places import written_whole
-from cofactor.cli.text import YELLOW, print_json, print_line
+from cofactor.cli.text import RED, YELLOW, print_json, print_line
 from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ class Lists:
     include_seen: bool
     by_party: bool
     """Whether it is said which party's model a list is from."""
-    whose: str
-    """What the lists were made from, and so, who may see them."""
+    protection: str
+    """RELEASED, LOCAL or NOT PRIVATE: who may see them."""
+    told: str
+    """From what they are made, and what that means."""
 
     @property
     def count(self) -> int:
@@ -106,42 +109,53 @@ def lists_of_all(run: "Run", party: str | None, *, n: int, include_seen: bool) -
             "this run has a model that everyone may see, and no users: their own models stayed with the "
             "parties. Name new users' ratings with --ratings FILE, or a run folder that has users."
         )
+    protection, told = _made_from(run, party)
     played = run.together is not None and run.together.simulated and run.together.split == "on-device"
     return Lists(
         models=models,
         n=n,
         include_seen=include_seen,
         by_party=bool(run.homes) and not played,
-        whose=_whose(run),
+        protection=protection,
+        told=told,
     )
 
 
-def _whose(run: "Run") -> str:
-    """Say who may see lists: whoever may see what they were made from."""
-    if run.homes:
-        return (
-            "The lists are made from the parties' own models, which are LOCAL: they are as private as the "
-            "ratings."
-        )
-    if run.guarantee.epsilon is None:
-        return "The lists are made from a model that no noise protects: they are as private as the ratings."
-    return (
-        "The lists are made from the released model alone: they tell what everyone who has it can work out, "
-        "and no more than the guarantee says."
-    )
+def _made_from(run: "Run", party: str | None) -> tuple[str, str]:
+    """Say of lists what is said of the models that they are made from."""
+    if run.homes and party is None:
+        return "LOCAL", "the parties' own models, which no guarantee covers: as private as their ratings."
+    items = items_of(run, party)
+    return items.protection, items.told
 
 
 def lists_of_new(
-    model: "Factors", ratings: Mapping["Id", Mapping["Id", float]], *, n: int, include_seen: bool
+    run: "Run",
+    party: str | None,
+    model: "Factors",
+    ratings: Mapping["Id", Mapping["Id", float]],
+    *,
+    n: int,
+    include_seen: bool,
 ) -> Lists:
-    """Return the lists of users that the model has never met, from their ratings."""
+    """Return the lists of users that a run's model, or its party's own, has never met, from their ratings."""
+    protection, told = _made_for_new(run, party)
     return Lists(
         models={"": _all_folded_in(model, ratings)},
         n=n,
         include_seen=include_seen,
         by_party=False,
-        whose="The lists are made from these users' ratings: they are as private as those.",
+        protection=protection,
+        told=told,
     )
+
+
+def _made_for_new(run: "Run", party: str | None) -> tuple[str, str]:
+    """Say who may see lists of new users: they tell of their ratings, and may tell of those of training."""
+    items = items_of(run, party)
+    if items.protection == "RELEASED":
+        return "LOCAL", "these users' ratings: as private as those."
+    return items.protection, f"these users' ratings, as private as those, and from {items.told}"
 
 
 def _all_folded_in(model: "Factors", ratings: Mapping["Id", Mapping["Id", float]]) -> "Factors":
@@ -168,10 +182,12 @@ def write_lists(lists: Lists, target: Path, *, as_json: bool) -> None:
         _join(Path(parts), draft, target.suffix.lower())
     if as_json:
         told = {"lists": str(target), "users": lists.count, "rows": rows, "n": lists.n}
-        print_json(told | {"warning": lists.whose})
+        warning = f"The lists are made from {lists.told}"
+        print_json(told | {"protection": lists.protection, "warning": warning})
         return
     print_line(f"Written to {target}: {lists.count:,} lists, {rows:,} rows.")
-    print_line(lists.whose, YELLOW)
+    colour = RED if lists.protection == "NOT PRIVATE" else YELLOW
+    print_line(f"{lists.protection}: made from {lists.told}", colour)
 
 
 def _folder_beside(target: Path) -> "tempfile.TemporaryDirectory[str]":
@@ -182,7 +198,8 @@ def _join(parts: Path, draft: Path, ending: str) -> None:
     """Make one file of the parts, without holding them all in memory."""
     import polars as pl
 
-    table = pl.scan_parquet(parts / "*.parquet")
+    # The folder is called after the table, whose name may look like a pattern.
+    table = pl.scan_parquet(sorted(parts.iterdir()), glob=False)
     if ending == ".csv":
         table.sink_csv(draft)
     else:

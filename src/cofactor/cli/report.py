@@ -15,7 +15,9 @@ from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
     from cofactor.report.beside import Beside
+    from cofactor.report.comparison import Compared
     from cofactor.report.folder import Folder
+    from cofactor.report.underway import Underway
 
 _COLOURS = {"good": GREEN, "doubt": YELLOW, "bad": RED}
 
@@ -45,11 +47,12 @@ def report(
         int, typer.Option(help="With --live: where to listen; a free place if left out.", min=0, max=65535)
     ] = 0,
     open_: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
-    force: options.Force = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that was not made here.")] = False,
     json: options.Json = False,
 ) -> None:
     """Make a page of a run, a survey or a clustering, or of several runs side by side. Reads folders only."""
-    from cofactor.report.comparison import comparison
+    from cofactor.cli.report_beside import beside_of
+    from cofactor.report.comparison import compared, comparison
     from cofactor.report.folder import Folder
     from cofactor.report.page import page
 
@@ -63,19 +66,23 @@ def report(
         _check_alone(runs, out, card, groups)
         watch(runs[0], port=port, policy=policy, verified=verified, opened=open_, as_json=json)
         return
-    if len(runs) == 1 and _unfinished(runs[0], out, force=force, as_json=json, opened=open_):
-        return
+    if len(runs) == 1:
+        runs[0], going = _looked(runs[0])
+        if going is not None:
+            if any(each is not None for each in (card, policy, groups)):
+                raise ConfigError(f"{runs[0]} is not finished. Leave out --card, --policy and --groups.")
+            _write_unfinished(runs[0], going, out, force=force, as_json=json, opened=open_)
+            return
     folders = [Folder.read(path) for path in runs]
     target = out or _usual_place(runs)
     for option, path in (("--out", target), ("--card", card)):
         if path is not None:
             _check_free(path, force=force, option=option)
     if len(folders) > 1:
-        _write(target, comparison(folders))
-        _tell_compared(folders, target, as_json=json)
+        runs_ = compared(folders, [beside_of(each, verified=verified, policy=None) for each in folders])
+        _write(target, comparison(runs_))
+        _tell_compared(runs_, target, as_json=json)
     else:
-        from cofactor.cli.report_beside import beside_of
-
         beside = beside_of(folders[0], verified=verified, policy=policy, groups=groups)
         _write(target, page(folders[0], beside))
         if card is not None:
@@ -106,15 +113,23 @@ def _check_options(
         raise ConfigError(f"--out and --card both name {out}. Give the page and the card a file each.")
 
 
-def _unfinished(run: Path, out: Path | None, *, force: bool, as_json: bool, opened: bool) -> bool:
-    """Write a page of a training that is not finished, if it is one; say whether it is."""
-    from cofactor.report.live_part import live_state, underway_page
+def _looked(run: Path) -> tuple[Path, "Underway | None"]:
+    """Return the run folder, which on a network lies in its session, or how far the training is."""
     from cofactor.report.underway import Watch
 
-    watch = Watch(run)
-    found = None if watch.finished else watch.look()
-    if found is None or not found.parties:
-        return False
+    watched = Watch(run)
+    if watched.finished is not None:
+        return (run if watched.finished == watched.run else watched.finished), None
+    going = watched.look()
+    return run, going if going.parties else None
+
+
+def _write_unfinished(
+    run: Path, found: "Underway", out: Path | None, *, force: bool, as_json: bool, opened: bool
+) -> None:
+    """Write a page of a training that is not finished."""
+    from cofactor.report.live_part import live_state, underway_page
+
     target = out or _usual_place([run])
     _check_free(target, force=force)
     _write(target, underway_page(found))
@@ -128,7 +143,6 @@ def _unfinished(run: Path, out: Path | None, *, force: bool, as_json: bool, open
         print_line(f"Written to {target}. To watch it: cofactor report {run} --live")
     if opened:
         show(target)
-    return True
 
 
 def _check_alone(runs: Sequence[Path], out: Path | None, card: Path | None, groups: Path | None) -> None:
@@ -159,13 +173,14 @@ def _check_free(target: Path, *, force: bool, option: str = "--out") -> None:
 def _ours(path: Path) -> bool:
     """Say whether a file is a page or a card that was made here."""
     start = path.read_bytes()[:2000].decode(errors="replace")
-    return 'name="generator" content="cofactor"' in start or start.startswith("# Privacy card: ")
+    page = 'name="generator" content="cofactor"' in start
+    return page or start.startswith(("# Privacy card: ", '{\n  "card": "cofactor",'))
 
 
 def _write(target: Path, text: str) -> None:
     """Write a file whole or not at all."""
     with written_whole(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_bytes(text.encode(errors="replace"))  # names of files may hold what is no letter
 
 
 def _card(folder: "Folder", beside: "Beside", target: Path) -> str:
@@ -190,12 +205,12 @@ def _tell(folder: "Folder", beside: "Beside", target: Path, card: Path | None, *
         print_line(f"Written to {path}, {path.stat().st_size / 1000:,.0f} kB.")
 
 
-def _tell_compared(folders: Sequence["Folder"], target: Path, *, as_json: bool) -> None:
+def _tell_compared(runs: Sequence["Compared"], target: Path, *, as_json: bool) -> None:
     from cofactor.report.comparison import incomparable
 
-    warnings = list(incomparable(folders))
+    warnings = list(incomparable(runs))
     if as_json:
-        told: dict[str, Any] = {"report": str(target), "runs": [str(each.path) for each in folders]}
+        told: dict[str, Any] = {"report": str(target), "runs": [str(each.folder.path) for each in runs]}
         print_json(told | {"warnings": warnings})
         return
     for each in warnings:

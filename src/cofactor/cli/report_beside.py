@@ -6,9 +6,9 @@ from pathlib import Path
 from cofactor.cli.again import again
 from cofactor.cli.promises import promised_lines
 from cofactor.cli.verify import examined
-from cofactor.errors import CofactorError, ConfigError
+from cofactor.errors import DAMAGES, CofactorError, ConfigError
 from cofactor.report.beside import Beside, Checked, Groups, Policy, Spread
-from cofactor.report.folder import DAMAGES, Folder
+from cofactor.report.folder import Folder
 
 _OF_GROUP = ("name", "users", "mse", "own_mean", "gain")
 

@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -235,7 +236,9 @@ class Task:
 
         if test_part is None:
             return run
-        run = run.with_scores(compare(run, train_part, test_part, public_items=public).as_dict())
+        start = time.perf_counter()
+        scores = compare(run, train_part, test_part, public_items=public).as_dict()
+        run = run.with_scores(scores, time.perf_counter() - start)
         run.save(self.folder, overwrite=True)
         return run
 

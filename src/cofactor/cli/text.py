@@ -32,16 +32,17 @@ def print_json(value: Any) -> None:
 
 
 def print_line(text: str, style: str = "") -> None:
-    """Print a line as it is: brackets in a user's data are no markup."""
-    console().print(Text(text, style=style), soft_wrap=True)
+    """Print a text as it is: brackets in a user's data are no markup, and no terminal obeys it."""
+    console().print(Text(_harmless(text, lines=True), style=style), soft_wrap=True)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str = "") -> None:
     """Print a table; numbers to the right, words to the left."""
-    table = Table(box=SIMPLE_HEAD, title=Text(title, "bold") if title else None, title_justify="left")
+    head = Text(_harmless(title), "bold") if title else None
+    table = Table(box=SIMPLE_HEAD, title=head, title_justify="left")
     for position, name in enumerate(columns):
         numeric = all(isinstance(row[position], int | float) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left")
+        table.add_column(Text(_harmless(name)), justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*map(_cell, row))
     console().print(table)
@@ -65,19 +66,27 @@ def print_facts(facts: Mapping[str, object]) -> None:
     table = Table.grid(padding=(0, 2))
     for name, value in facts.items():
         if value is not None:
-            table.add_row(Text(name.replace("_", " ")), _cell(value))
+            table.add_row(Text(_harmless(name.replace("_", " "))), _cell(value))
     console().print(table)
 
 
 def _cell(value: object) -> Text:
     if isinstance(value, float):
         return Text(f"{value:.4f}")
-    return Text(f"{value:,}" if isinstance(value, int) else str(value))
+    return Text(f"{value:,}" if isinstance(value, int) else _harmless(str(value)))
+
+
+def _harmless(text: str, *, lines: bool = False) -> str:
+    """Return a text without anything that a terminal would obey: a name could erase what stands above it."""
+    return "".join(
+        each if each.isprintable() or (lines and each == "\n") else " " if each.isspace() else "?"
+        for each in text
+    )
 
 
 def print_error(kind: str, message: str, *, as_json: bool) -> None:
     """Print what went wrong on standard error; programs get JSON as well."""
-    print(f"{kind}: {message}", file=sys.stderr)
+    print(_harmless(f"{kind}: {message}", lines=True), file=sys.stderr)
     if as_json:
         print_json_error(kind, message)
 
@@ -120,4 +129,4 @@ class ProgressLine:
         if done > 0 and event.step < event.steps:
             parts.append(f"~{left:.0f} s left")
         clear = "\x1b[K" if self.live else ""
-        return "  ".join(part for part in parts if part) + clear
+        return _harmless("  ".join(part for part in parts if part)) + clear

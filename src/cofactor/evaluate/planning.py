@@ -15,8 +15,6 @@ from cofactor.errors import CofactorError, ConfigError, PrivacyWarning
 from cofactor.progress import Listener, Progress, nobody
 from cofactor.recipes.plan import plan, split_for
 
-AXES = ("users", "ratings_each", "rounds", "epsilon")
-"""What can be chosen, in the order of a cell's place."""
 _AROUND = (0.25, 1.0, 4.0)
 """Populations and ratings of each beside those that were asked for."""
 _AROUND_EPSILON = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -24,6 +22,7 @@ _LEAST_EPSILON, _MOST_EPSILON = 1e-6, 1000.0
 """What a budget may be."""
 NO_TIME = "There was no time left to try it: more --minutes leave some."
 Place = tuple[int, int, int, int]
+"""Which value of users, of ratings of each, of rounds and of epsilon."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,9 @@ from typing import Any
 
 OWN = "own"
 """What a run's own models are called in every row, whatever its scores call them."""
-_OWN_NAMES = ("private", "together", "pooled")
+_OWN_NAMES = ("private", "together", "alone", "pooled")
+"""What scores call them: the first that is there. What parties have alone is beside their own wherever they
+joined, so that it is a run's own only where nobody did; and what pooling would give is beside both."""
 _PROMISED = ("holds", "delta", "unit", "adjacency", "odds")
 _SIZES = ("users", "items", "ratings")
 

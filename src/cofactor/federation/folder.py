@@ -16,7 +16,7 @@ AUDITS = "audits"
 """Where a run folder keeps what later audits found."""
 CAPTURED = "captured-UNSAFE"
 """And where what roles of a simulation saw."""
-FORMAT = 2
+FORMAT = 3
 """Version of the run folder's layout; docs/run-folder.md describes it."""
 
 _FACTS = ("created", "seconds", "recipe", "seed", "data", "guarantee", "scores")
@@ -79,7 +79,7 @@ def write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
 def read_facts(folder: str | Path) -> dict[str, Any]:
     """Read a run folder's run.json."""
     path = Path(folder) / "run.json"
-    if not path.exists():
+    if not path.is_file():
         raise RunError(
             f"{folder} is not a run folder: it has no run.json. Make one with 'cofactor train', 'cofactor "
             "survey' or 'cofactor cluster'."
@@ -135,7 +135,7 @@ def read_audits(folder: str | Path) -> dict[str, dict[str, Any]]:
     for path in sorted((Path(folder) / AUDITS).glob("*"), key=_by_number):
         name, number = _by_number(path)
         numbers[name] = numbers.get(name, 0) + 1
-        if path.suffix != ".json" or number != numbers[name]:
+        if path.suffix != ".json" or not path.is_file() or number != numbers[name]:
             raise RunError(f"{path.parent}: {path.name} is no audit, or one before it is gone.")
         try:
             facts: dict[str, Any] = json.loads(path.read_text())

@@ -119,7 +119,8 @@ def check_name(name: str) -> None:
     """Refuse a name that could not name a file."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(
-            f"a party's name must be up to 64 letters, digits, dots, dashes or spaces, got {name!r}."
+            "a party's name must begin with a letter or digit, and hold up to 64 letters, digits, dots, "
+            f"dashes or spaces, got {name!r}. A party is called after its file, if nothing else is said."
         )
 
 

@@ -103,8 +103,9 @@ class Run:
     created: str
     """When training began, in UTC."""
     seconds: float
+    """How long training took, without measuring; of attempts that were cut off, finished rounds count."""
     phases: Mapping[str, float] = field(default_factory=dict)
-    """Where the time went: seconds by what was done, in order; of a training that was resumed, since then."""
+    """Where the time went: seconds by what was done, in order; those of training add up to `seconds`."""
     events: tuple[Progress, ...] = field(default=(), repr=False)
     scores: Mapping[str, Any] = field(default_factory=dict)
     """Errors by name, each with its interval, if they were measured."""
@@ -124,7 +125,7 @@ class Run:
         return tuple(event for event in self.events if event.stage == "round")
 
     def with_scores(self, scores: Mapping[str, Any], seconds: float = 0.0) -> "Run":
-        """Return the same run with measured scores beside it, and how long that took."""
+        """Return the same run with measured scores beside it, and a phase that says how long that took."""
         phases = {**self.phases, **({"measuring": seconds} if seconds else {})}
         return replace(self, scores=dict(scores), phases=phases)
 

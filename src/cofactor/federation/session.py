@@ -3,7 +3,7 @@
 import fcntl
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
@@ -97,6 +97,15 @@ def told_before(folder: Path | None) -> list[Progress]:
         return []
     lines = file.read_text(errors="replace").splitlines(keepends=True)
     return [event for line in lines if line.endswith("\n") and (event := _read(line)) is not None]
+
+
+def seconds_in_rounds(events: Iterable[Progress], number: str = "seconds") -> float:
+    """Return how long rounds took that were finished, in all attempts: each tells it of all so far.
+
+    What an attempt did after its last finished round, before it was cut off, is not known.
+    """
+    told = (event.numbers.get(number, 0.0) for event in events if event.stage == "round")
+    return max(told, default=0.0)
 
 
 def _read(line: str) -> Progress | None:

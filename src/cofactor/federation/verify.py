@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cofactor.config import from_table
-from cofactor.errors import CofactorError, LedgerError, PrivacyWarning, RunError
+from cofactor.errors import DAMAGES, CofactorError, LedgerError, PrivacyWarning, RunError
 from cofactor.federation.approvals import approvals_from, check_approvals
 from cofactor.federation.books import all_released, released
 from cofactor.federation.door import COORDINATOR
@@ -26,7 +26,7 @@ from cofactor.federation.labels import round_of
 from cofactor.federation.splits import shared_units
 from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, SIMULATION, SumStep
 from cofactor.federation.transcript import AGREED, Sent, Transcript
-from cofactor.figures import number_of
+from cofactor.figures import number_of, rounded_up
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
@@ -35,8 +35,10 @@ from cofactor.privacy.personal import worst_of
 
 _CLOSE = 1e-6
 """Relative difference of two epsilons that are the same but for the libraries that reckoned them."""
-_DAMAGES = (KeyError, TypeError, ValueError, AttributeError, OSError)
+_DAMAGES = (*DAMAGES, OSError)
 """What reading a damaged folder can raise."""
+_APPROVED = 3
+"""The first layout of run.json whose folders keep how real parties agreed."""
 _RECKONED = ("delta", "unit", "adjacency", "budget_epsilon", "releases", "secure_noise")
 
 
@@ -133,6 +135,8 @@ class _Stored:
     def approvals_are_signed(self) -> str:
         """Check that all parties signed that they take part, in the same."""
         approvals = approvals_from(self._together.get("approvals") or ())
+        if not approvals and self._facts["format"] < _APPROVED:
+            return f"Folders of format {self._facts['format']} keep no approvals: ask the parties for theirs."
         if not approvals:
             raise RunError("Real parties agreed beforehand, and none of their approvals is here.")
         return check_approvals(approvals, self.parties, self._session)
@@ -154,7 +158,7 @@ class _Stored:
             if path.exists():
                 raise RunError("There is a ledger, and the run had no budget.")
             return "There was no budget, so there is no ledger."
-        if not path.exists():
+        if not path.is_file():
             raise RunError(f"{path.name} is missing.")
         _check_digest(path, self._together["sha256"]["ledgers"].get(party))
         ledger = self._ledger(party)
@@ -168,7 +172,7 @@ class _Stored:
     def transcript_is_whole(self) -> str:
         """Check the transcript: its seals, its session, and its sizes."""
         path = self._folder / "transcript.jsonl"
-        if not path.exists():
+        if not path.is_file():
             raise RunError(f"{path.name} is missing.")
         _check_digest(path, self._together["sha256"]["transcript"])
         if self._transcript.session != self._session:
@@ -254,12 +258,12 @@ class _Stored:
             own = released(ledger, self._session)
             rounds = set() if party in self._planned else {round_of(event) or 0 for event in own}
             own += released(ledger, *self._surveys)
-            if any(event.by != party for event in own) or not rounds <= self._rounds:
+            if any(event.by != party for event in own) or any(each not in self._rounds for each in rounds):
                 raise RunError(
                     f"{party}: its ledger has releases of others, or of rounds that there were not."
                 )
             told, least = self._together["parties"][party]["epsilon"], self._cost(own)
-            if told is not None and told < least * (1 - _CLOSE):
+            if told is not None and not told >= least * (1 - _CLOSE):  # what is no number is not, either
                 raise RunError(f"{party} loses at least epsilon {least:.4g}, and run.json says {told:.4g}.")
         self._check_joint()
         counts = [
@@ -283,7 +287,7 @@ class _Stored:
     def guarantee_is_borne_out(self) -> str:
         """Check that the ledgers add up to what is promised, and that the promise is what is written."""
         stored = Guarantee.from_json(self._facts["guarantee"])
-        self._check_words(stored)
+        words = self._compared_words(stored)
         if self._budget is None:
             if stored.epsilon is not None:
                 raise RunError("The run had no budget, and promises privacy all the same.")
@@ -298,8 +302,11 @@ class _Stored:
             raise RunError(
                 f"The ledgers add up to epsilon {found.epsilon}; the guarantee says {stored.epsilon}."
             )
+        if not _same(found.replaced_odds, stored.replaced_odds):
+            raise RunError("The ledgers do not bear out replaced_odds of the guarantee.")
         self._check_personal(stored)
-        return f"The ledgers add up to epsilon {found.epsilon:.4g}, as the guarantee says."
+        assert found.epsilon is not None
+        return f"The ledgers add up to epsilon {rounded_up(found.epsilon, 4)}, as the guarantee says.{words}"
 
     def _check_personal(self, stored: Guarantee) -> None:
         """Check that what smaller weights are promised follows from what was released, too."""
@@ -315,12 +322,14 @@ class _Stored:
         if told.events != events or (told.threshold, told.epsilon) != (sampled, promised):
             raise RunError("The ledgers do not bear out what the guarantee says of smaller weights.")
 
-    def _check_words(self, stored: Guarantee) -> None:
+    def _compared_words(self, stored: Guarantee) -> str:
         """Compare the whole text, which only the version that wrote it writes in the same words."""
-        written = json.loads(json.dumps(stored.as_json()))
-        same_version = self._facts.get("versions", {}).get("cofactor") == version("cofactor")
-        if same_version and written != self._facts["guarantee"]:
+        written_by = self._facts.get("versions", {}).get("cofactor")
+        if written_by != version("cofactor"):
+            return f" Its words are those of cofactor {written_by}: nobody compared them with its numbers."
+        if json.loads(json.dumps(stored.as_json())) != self._facts["guarantee"]:
             raise RunError("The guarantee's words do not say what its numbers say.")
+        return ""
 
     def kept_in(self, path: Path) -> str:
         """Check that a ledger beside the data still holds all that a copy of the run's holds."""
@@ -346,8 +355,8 @@ class _Stored:
         return tuple(self._together.get("surveys", {}))
 
     @property
-    def _rounds(self) -> set[int]:
-        return set(range(1, int(self._together["rounds"]) + 1))
+    def _rounds(self) -> range:
+        return range(1, int(self._together["rounds"]) + 1)
 
     @cached_property
     def _budget(self) -> Budget | None:

@@ -146,9 +146,9 @@ class ClusteringAtCoordinator:
         """Return nobody."""
         return {}
 
-    def listening(self, note: Listener) -> Callable[[Round], None]:
+    def listening(self, note: Listener, before: float = 0.0) -> Callable[[Round], None]:
         """Return who turns rounds into progress."""
-        return told_rounds(note, self._work.budget, self._agreed.plan.whole)
+        return told_rounds(note, self._work.budget, self._agreed.plan.whole, before)
 
     def save(
         self,

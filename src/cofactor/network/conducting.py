@@ -22,7 +22,7 @@ from cofactor.federation.declining import WORDS
 from cofactor.federation.drive import Round, Session, drive, farewell, rounds_had
 from cofactor.federation.halves import Coordinator
 from cofactor.federation.host import Host
-from cofactor.federation.session import alone_in, tell
+from cofactor.federation.session import alone_in, seconds_in_rounds, tell, told_before
 from cofactor.federation.transcript import Transcript
 from cofactor.network.agreeing import Agreeing, Missing
 from cofactor.network.outcomes import OUTCOME, PAUSE, write_outcome
@@ -106,7 +106,7 @@ def _drive(
         tell(folder, event)
         listen(event)
 
-    telling = work.listening(note)
+    telling = work.listening(note, seconds_in_rounds(told_before(folder)))
 
     def done(round: Round) -> None:
         silent.clear()

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -20,7 +21,7 @@ from cofactor.federation.door import COORDINATOR
 from cofactor.federation.finding import Alignment
 from cofactor.federation.host import Host, read_arrays, write_arrays, write_bytes
 from cofactor.federation.messages import Heading, Letter, Message, heading
-from cofactor.federation.session import tell
+from cofactor.federation.session import seconds_in_rounds, tell, told_before
 from cofactor.federation.summing import SumStep
 from cofactor.federation.transcript import AGREED as BEFOREHAND
 from cofactor.network.agreement import alignment_from, charged_text, known_of, terms_text, told_text
@@ -55,7 +56,7 @@ from cofactor.network.letters import (
     Told,
 )
 from cofactor.network.searching import Searching, SearchPost, SearchReport
-from cofactor.network.work import AtParty, Planned, Sitting
+from cofactor.network.work import WORKED, AtParty, Planned, Sitting
 from cofactor.network.works import search_of
 from cofactor.progress import Progress
 
@@ -77,6 +78,7 @@ class Seated:
                 each.round for each in self._transcript.sent if each.round and each.sender == sitting.name
             }
             self._alignment = self._restored_search()
+            self._worked = seconds_in_rounds(told_before(sitting.folder), WORKED)
         except BaseException:
             self._lock.close()
             raise
@@ -132,14 +134,17 @@ class Seated:
         self._host.check_asked(head)
         protection = "between parties" if head.kind == SumStep.__name__ else "released before"
         self._note(data, COORDINATOR, self._sitting.name, head.kind, head.round, protection)
+        start = time.perf_counter()
         sent = self._host.handle(data)
+        self._worked += time.perf_counter() - start
         own = heading(sent)
         self._note(sent, self._sitting.name, COORDINATOR, own.kind, head.round, own.protection)
         self._answered.add(head.round)
         note_served(self._sitting.folder, len(self._answered), self._host.rounds)
         text = f"{own.kind}, {len(sent):,} bytes, {own.protection}"
         rounds = max(self._planned.rounds, head.round)
-        tell(self._sitting.folder, Progress("round", head.round, rounds, text, {"bytes": len(sent)}))
+        numbers = {"bytes": len(sent), WORKED: round(self._worked, 3)}
+        tell(self._sitting.folder, Progress("round", head.round, rounds, text, numbers))
         return sent
 
     def _accept(self) -> Message:

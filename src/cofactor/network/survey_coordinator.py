@@ -136,9 +136,9 @@ class SurveyAtCoordinator:
         """Return nobody."""
         return {}
 
-    def listening(self, note: Listener) -> Callable[[Round], None]:
+    def listening(self, note: Listener, before: float = 0.0) -> Callable[[Round], None]:
         """Return who turns rounds into progress, and keeps why somebody is missing."""
-        tell = told_rounds(note, self._work.budget, self._work.schedule)
+        tell = told_rounds(note, self._work.budget, self._work.schedule, before)
 
         def listen(done: Round) -> None:
             self._missing = dict(done.missing)

@@ -1,6 +1,5 @@
 """A training on a network, where no ratings are."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -40,7 +39,7 @@ from cofactor.recipes.hosts import aggregate_of, role_hosts, summing_of
 from cofactor.recipes.opened_sums import EncryptedSum, SharedSum
 from cofactor.recipes.outcome import data_facts, together_of
 from cofactor.recipes.promising import guarantee_of
-from cofactor.recipes.telling import told_rounds
+from cofactor.recipes.telling import Phases, told_rounds
 
 
 class TrainingAtCoordinator:
@@ -51,7 +50,7 @@ class TrainingAtCoordinator:
         self._proposal, self._work = proposal, TrainingWork.of(proposal.work)
         self._settled: tuple[Recipe, Facts] | None = None
         self._alignment: Alignment | None = None
-        self._started = datetime.now(UTC), time.perf_counter()
+        self._created, self._phases = datetime.now(UTC), Phases()
 
     @property
     def messages(self) -> tuple[type[Message], ...]:
@@ -94,11 +93,19 @@ class TrainingAtCoordinator:
         recipe, facts = self._agreed
         return role_hosts(recipe, facts, session, self._proposal.seed)
 
-    def listening(self, note: Listener) -> Callable[[Round], None]:
+    def listening(self, note: Listener, before: float = 0.0) -> Callable[[Round], None]:
         """Return who turns rounds into progress."""
         recipe, facts = self._agreed
         schedules = schedules_of(recipe, facts, self._work.budget)
-        return told_rounds(note, self._work.budget, next(iter(schedules.values()), None))
+        tell = told_rounds(note, self._work.budget, next(iter(schedules.values()), None), before)
+        self._phases.over("agreeing")
+        self._phases.add("rounds", before)
+
+        def done(round: Round) -> None:
+            tell(round)
+            self._phases.over("rounds")
+
+        return done
 
     def save(
         self,
@@ -116,7 +123,6 @@ class TrainingAtCoordinator:
             else books(ledgers, session.name, schedules_of(recipe, facts, budget), budget)
         )
         events = {name: released(each, session.name) for name, each in own.items()}
-        created, start = self._started
         together = together_of(
             recipe,
             facts,
@@ -129,13 +135,15 @@ class TrainingAtCoordinator:
             roles=tuple(self.roles(replace(session, folder=None))),
             alignment=self._alignment,
         )
+        self._phases.over("finishing")
         run = Run(
             model=coordinator.published(),
             recipe=as_table(recipe),
             seed=self._proposal.seed,
             data=data_facts(facts),
-            created=created.isoformat(timespec="seconds"),
-            seconds=time.perf_counter() - start,
+            created=self._created.isoformat(timespec="seconds"),
+            seconds=sum(self._phases.seconds.values()),
+            phases=self._phases.seconds,
             events=tuple(told_before(session.folder)),
             guarantee=on_a_network(
                 guarantee_of(

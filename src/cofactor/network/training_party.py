@@ -1,6 +1,7 @@
 """A training on a network, where the ratings are."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from cofactor.federation.messages import heading
 from cofactor.federation.opening import Key
 from cofactor.federation.party import Party
 from cofactor.federation.run import Run
-from cofactor.federation.session import told_before
+from cofactor.federation.session import seconds_in_rounds, told_before
 from cofactor.federation.splits import shared_units
 from cofactor.federation.summing import Decryption
 from cofactor.federation.transcript import Transcript
@@ -44,7 +45,7 @@ from cofactor.network.training_terms import (
     sizes_told,
     terms_table,
 )
-from cofactor.network.work import Asked, Planned, Sitting
+from cofactor.network.work import WORKED, Asked, Planned, Sitting
 from cofactor.privacy.ledger import Ledger
 from cofactor.privacy.plan import Plan, needed
 from cofactor.privacy.schedule import Schedule
@@ -299,7 +300,12 @@ class TrainingAtParty:
         assert self._settled is not None
         assert self._session is not None
         name, (recipe, facts), budget = self._sitting.name, self._settled, self._work.budget
-        session, model = self._session, host.finish(last)
+        session, start = self._session, time.perf_counter()
+        model, progress = host.finish(last), told_before(self._sitting.folder)
+        phases = {
+            "rounds": seconds_in_rounds(progress, WORKED),
+            "finishing at home": time.perf_counter() - start,
+        }
         planned = recipe.coordinator(facts, self._sitting.proposal.seed).rounds
         transcript = Transcript.open(self._sitting.transcript_path)
         events, copies = {}, {}
@@ -326,8 +332,9 @@ class TrainingAtParty:
             seed=self._sitting.proposal.seed,
             data=data_facts(facts),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            seconds=0.0,
-            events=tuple(told_before(self._sitting.folder)),
+            seconds=sum(phases.values()),
+            phases=phases,
+            events=tuple(progress),
             guarantee=on_a_network(
                 guarantee_of(
                     recipe,

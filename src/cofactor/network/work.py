@@ -35,6 +35,10 @@ Telling = Literal["union", "intersection", "catalogue", "psi", "nothing"]
 """How ids become known: all are told, only common ones are kept, a public list is used, or none are told."""
 
 
+WORKED = "worked"
+"""The number of a party's progress that says how many seconds it has worked in rounds so far."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """What a party is asked to agree to, as the proposal alone tells: its policy judges that first.
@@ -194,8 +198,8 @@ class AtCoordinator(Protocol):
     def roles(self, session: Session) -> Mapping[str, Host]:
         """Return the ends of the wire of those who hold no ratings: they live with the coordinator."""
 
-    def listening(self, note: Listener) -> Callable[[Round], None]:
-        """Return who turns rounds into progress."""
+    def listening(self, note: Listener, before: float = 0.0) -> Callable[[Round], None]:
+        """Return who turns rounds into progress; `before` is how many seconds they took in earlier jobs."""
 
     def save(
         self,

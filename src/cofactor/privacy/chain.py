@@ -74,6 +74,8 @@ class Chain:
     @classmethod
     def open(cls, path: Path) -> "Chain":
         """Read and check a whole file."""
+        if path.exists() and not path.is_file():
+            raise LedgerError(f"{path}: cannot be read: it is no file.")
         chain = cls(path)
         chain.refresh()
         return chain

@@ -259,9 +259,16 @@ class Guarantee:
         read: Guarantee = replace(
             from_table(cls, given, "guarantee"), personal=_personal_from(table.get("personal"))
         )
-        if read.holds != table.get("holds"):
+        if read.holds != table.get("holds") or not _same(table.get("odds", read.odds), read.odds):
             raise ConfigError("guarantee contradicts itself: it was changed after it was written.")
         return read
+
+
+def _same(told: Any, derived: float | None) -> bool:
+    """Compare what a table says with what follows from the rest of it, but for the last digits."""
+    if told is None or derived is None:
+        return told is derived
+    return isinstance(told, int | float) and math.isclose(told, derived, rel_tol=1e-6)
 
 
 def _personal_from(table: Any) -> PersonalPromise | None:

@@ -135,14 +135,14 @@ class HorizontalMF:
         steps, numbers = Steps.of(self), facts.item_count * Steps.of(self).factors
         reach, grain = steps.reach(facts, unit, both=False), grain_of(self, facts)
         if grain is not None:
-            releases = [summed_release(STEPS, reach, grain, numbers, steps.rounds)]
+            releases = [summed_release(STEPS, reach, grain, numbers, steps)]
         else:
             releases = [steps.release(STEPS, reach, numbers, times=steps.local_steps, rounds=steps.rounds)]
         if steps.asks_mean:
             releases += [mean_release(facts, unit, steps, summed=grain is not None)]
         return Schedule(
             releases=tuple(releases),
-            rounds=steps.rounds,
+            rounds=steps.asks_mean + steps.rounds,
             parties=len(facts.parties),
             users=facts.user_count,
         )

@@ -94,6 +94,11 @@ class Steps:
         """Whether the mean is released: where it is taken off ratings, and nobody has said what it is."""
         return self.centred and self.centre is None
 
+    @property
+    def first(self) -> int:
+        """The first round with steps: the second one, where the mean is asked for before them."""
+        return 1 + self.asks_mean
+
     def beginning(self, facts: Facts) -> float:
         """Return the mean rating as far as it is public: the middle of the scale, if nobody says."""
         return (facts.scale.low + facts.scale.high) / 2 if self.centre is None else self.centre
@@ -144,7 +149,13 @@ class Steps:
         """Return the release of so many steps in each of so many rounds; noise is still to be scaled."""
         noise = Gaussian() if self.sampling == 1 else SampledGaussian(sampling=self.sampling)
         return Release(
-            what=what, mechanism=noise, bound=reach.bound, dimension=dimension, times=times, rounds=rounds
+            what=what,
+            mechanism=noise,
+            bound=reach.bound,
+            dimension=dimension,
+            times=times,
+            rounds=rounds,
+            first=self.first,
         )
 
     def published_rate(

@@ -42,11 +42,17 @@ def grain_for(longest: float, noise_multiplier: float) -> float:
     return math.ldexp(1.0, math.floor(math.log2(longest / grains)) + 1)
 
 
-def summed_release(what: str, reach: Reach, grain: float, dimension: int, rounds: int) -> Release:
-    """Return the release of a sum of gradients in each of so many rounds; noise is still to be scaled."""
+def summed_release(what: str, reach: Reach, grain: float, dimension: int, steps: Steps) -> Release:
+    """Return the release of a sum of gradients in each round with a step; noise is still to be scaled."""
     bound = Bound(size=reach.bound.size / grain, norm="l2", unit=reach.bound.unit)
     return Release(
-        what=what, mechanism=Skellam(), bound=bound, dimension=dimension, rounds=rounds, slack=OVERFLOW
+        what=what,
+        mechanism=Skellam(),
+        bound=bound,
+        dimension=dimension,
+        rounds=steps.rounds,
+        first=steps.first,
+        slack=OVERFLOW,
     )
 
 

@@ -15,7 +15,7 @@ _POINTS = 8
 
 
 class Phases:
-    """Where the time of a training goes."""
+    """Where the time of a training goes, as far as it is known also that of attempts that were cut off."""
 
     def __init__(self) -> None:
         """Begin with the first phase."""
@@ -23,16 +23,26 @@ class Phases:
         self.seconds: dict[str, float] = {}
 
     def over(self, name: str) -> None:
-        """Say which phase is over; the next one begins."""
+        """Say which phase is over, or a stretch of it; the next one begins."""
         now = time.perf_counter()
-        self.seconds[name], self._since = now - self._since, now
+        self.add(name, now - self._since)
+        self._since = now
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add what a phase took in earlier attempts."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
-def told_rounds(note: Listener, budget: Budget | None, schedule: Schedule | None) -> Callable[[Round], None]:
-    """Return a listener that turns rounds into progress; epsilon is what all rounds so far cost at most."""
-    start = time.perf_counter()
+def told_rounds(
+    note: Listener, budget: Budget | None, schedule: Schedule | None, before: float = 0.0
+) -> Callable[[Round], None]:
+    """Return a listener that turns rounds into progress; epsilon is what all rounds so far cost at most.
+
+    `before` is how many seconds rounds took that earlier attempts finished: the clock goes on from there.
+    """
     epsilons = {} if budget is None or schedule is None else _by_round(schedule, budget)
     whole = max(epsilons.values(), default=None)
+    start = time.perf_counter() - before
 
     def tell(done: Round) -> None:
         reached = next((value for number, value in epsilons.items() if number >= done.number), whole)

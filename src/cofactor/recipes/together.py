@@ -19,7 +19,15 @@ from cofactor.federation.gauge import Gauge
 from cofactor.federation.halves import Recipe, splits_of
 from cofactor.federation.host import Host
 from cofactor.federation.run import Run
-from cofactor.federation.session import alone_in, begun, end_told, tell, terms_of, told_before
+from cofactor.federation.session import (
+    alone_in,
+    begun,
+    end_told,
+    seconds_in_rounds,
+    tell,
+    terms_of,
+    told_before,
+)
 from cofactor.federation.splits import shared_units
 from cofactor.privacy.budget import Budget
 from cofactor.privacy.calibrate import calibrated
@@ -133,6 +141,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         for party in federation.parties
     }
     events = told_before(training.folder)
+    before = seconds_in_rounds(events)
 
     def keep(event: Progress) -> None:
         events.append(event)
@@ -142,7 +151,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
         keep(event)
         training.progress(event)
 
-    rounds_told = told_rounds(note, budget, _loosest(schedules, federation, budget))
+    rounds_told = told_rounds(note, budget, _loosest(schedules, federation, budget), before)
 
     def done(round: Round) -> None:
         rounds_told(round)
@@ -152,6 +161,7 @@ def _trained(recipe: Recipe, federation: Federation, budget: Budget | None, trai
     if events and (last := max(event.step for event in events)) < coordinator.rounds:
         keep(Progress("resumed", last, coordinator.rounds))
     phases.over("getting ready")
+    phases.add("rounds", before)
     roles = role_hosts(settled, facts, session, training.seed)
     channel = InProcess(hosts, roles=roles, failures=training.failures)
     try:

@@ -4,7 +4,7 @@ User and item vectors are released with noise in every local step, so that both 
 predicts for its own users does better with `VerticalTaste`, which uses raw ratings at home.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from cofactor.config import plain_numbers, whole
@@ -128,20 +128,20 @@ class VerticalMF:
         steps, items = Steps.of(self), facts.items[facts.place(party)]
         numbers = (facts.user_count + items) * steps.factors
         both, grain = steps.reach(facts, unit, both=True), grain_of(self, facts)
+        rounds = steps.asks_mean + steps.rounds + 1  # the last one is about items
         if grain is not None:
-            releases = [summed_release(STEPS, both, grain, numbers, steps.rounds)]
+            releases = [summed_release(STEPS, both, grain, numbers, steps)]
         else:
             releases = [steps.release(STEPS, both, numbers, times=steps.local_steps, rounds=steps.rounds)]
         if self.fine_tuning:
             alone = steps.reach(facts, unit, both=False)
-            releases += [
-                steps.release(FINE_TUNING, alone, items * steps.factors, times=self.fine_tuning, rounds=1)
-            ]
+            tuned = steps.release(FINE_TUNING, alone, items * steps.factors, times=self.fine_tuning, rounds=1)
+            releases += [replace(tuned, first=rounds)]
         if steps.asks_mean:
             releases += [mean_release(facts, unit, steps, summed=grain is not None)]
         return Schedule(
             releases=tuple(releases),
-            rounds=steps.rounds,
+            rounds=rounds,
             parties=len(facts.parties),
             shared_units=unit == "user",
             users=facts.user_count,

@@ -42,6 +42,15 @@ def alarms(folder: Folder, beside: Beside) -> list[str]:
     return [*found, *broken]
 
 
+def breaks_promise(folder: Folder, beside: Beside) -> bool:
+    """Say whether nothing is promised, or an audit found that it was not kept."""
+    if beside.checks is None:
+        found = any(is_alarm(facts) for facts in folder.audits.values())
+    else:
+        found = any(each.name == "audits" for each in beside.broken)
+    return found or not folder.guarantee.get("holds")
+
+
 def is_alarm(audit: Facts) -> bool:
     """Say whether an audit found that a promise was not kept."""
     return bool(audit.get("verdict") == "alarm")
@@ -54,7 +63,7 @@ def is_it_private(folder: Folder, beside: Beside) -> Answer:
         return Answer(
             question=question,
             tone="bad",
-            verdict="No" if not folder.guarantee.get("holds") else "It cannot be relied on",
+            verdict="No" if breaks_promise(folder, beside) else "It cannot be relied on",
             sentences=tuple(reasons[:3]),
         )
     given, odds = folder.guarantee, float(folder.guarantee["odds"])
@@ -68,14 +77,33 @@ def is_it_private(folder: Folder, beside: Beside) -> Answer:
         verdict, tone = "Not as the policy wants it", "bad"
     elif odds > WEAK:
         verdict, tone = "As promised, but the promise is weak", "doubt"
+    elif beside.checks is None:
+        verdict, tone = "So the folder says", "doubt"
     else:
         verdict, tone = "Yes, as promised", "good"
     return Answer(
         question=question,
         tone=tone,
         verdict=verdict,
-        sentences=(*breaches, promise, guessed, *_judged_by(folder, beside.policy, kept=not breaches)),
+        sentences=(
+            *breaches,
+            promise,
+            *_if_ended(folder),
+            guessed,
+            *(("Nobody has checked whether the folder bears it out.",) if beside.checks is None else ()),
+            *_judged_by(folder, beside.policy, kept=not breaches),
+        ),
     )
+
+
+def _if_ended(folder: Folder) -> Iterator[str]:
+    """Say what the smaller promise of a run that was ended early rests on."""
+    allowed = folder.guarantee.get("budget_epsilon")
+    if folder.ended_early and allowed is not None:
+        yield (
+            "That is so if nobody ended it because of what had been released; whoever did, and why, epsilon "
+            f"{allowed:g} holds."
+        )
 
 
 def breached(folder: Folder, policy: Policy | None) -> Iterator[str]:
@@ -93,9 +121,12 @@ def breached(folder: Folder, policy: Policy | None) -> Iterator[str]:
             yield f'It is "{value}", and {name} allows {_quoted(terms[name])}.'
     if folder.kind not in terms.get("kinds", (folder.kind,)):
         yield f"It is a {folder.kind}, and kinds allows {_quoted(terms['kinds'])}."
-    kind, recipes = folder.facts["recipe"].get("kind"), terms.get("recipes")
+    recipe, recipes = folder.facts["recipe"], terms.get("recipes")
+    kind = recipe["method"].get("kind") if folder.kind == "clustering" else recipe.get("kind")
     if recipes is not None and kind not in recipes:
         yield f"The recipe is {kind}, and recipes allows {_quoted(recipes)}."
+    if (together.get("alignment") or {}).get("how") == "psi" and "psi" not in terms.get("telling", ("psi",)):
+        yield f'Common users were found by "psi", and telling allows {_quoted(terms["telling"])}.'
     sums = folder.facts["recipe"].get("aggregate", {}).get("kind")
     if sums is not None and sums not in terms.get("aggregates", (sums,)):
         yield f"Answers are added up by {sums}, and aggregates allows {_quoted(terms['aggregates'])}."
@@ -127,13 +158,16 @@ def is_it_useful(folder: Folder) -> Answer:
     if folder.kind != "training":
         return _useful_numbers(folder, question)
     scores = folder.scores
-    own = names.own_name(scores)
+    own = names.own_name(folder)
     if own is None:
         return Answer(
             question=question,
             tone="plain",
             verdict="Not measured",
-            sentences=("Keep some ratings back to measure the error: --test-fraction 0.1.",),
+            sentences=(
+                "No errors are in the run folder: train with --test-fraction 0.1 or, in Python, save "
+                "run.with_scores(compare(run, train, test).as_dict()).",
+            ),
         )
     joining, name = scores[own].get("joining"), names.metric(scores)[0]
     levels = "; ".join(
@@ -195,22 +229,28 @@ def what_did_it_cost(folder: Folder) -> Answer:
     if together is None:
         told = f"{folder.facts['data']['ratings']:,} ratings in one place."
         return Answer(question=question, tone="plain", verdict=lasting(seconds), sentences=(told,))
-    rounds, planned = int(together["rounds"]), int(together.get("planned_rounds") or together["rounds"])
-    stopped = () if planned == rounds else (f"It was ended early: {planned:,} rounds were planned.",)
+    early = folder.ended_early
+    stopped = () if early is None else (f"It was ended early: {early[1]:,} rounds were planned.",)
     whose = " of the one who plays all devices" if names.played(folder) else ""
+    rounds = number_of(int(together["rounds"]), "round")
     return Answer(
         question=question,
         tone="plain",
-        verdict=f"{number_of(rounds, 'round')}, {lasting(seconds)}, {readable(together['bytes'])}",
+        verdict=f"{rounds}, {lasting(seconds)}, {readable(together['bytes'])}",
         sentences=(*stopped, f"All messages{whose}, both ways.", lost(folder)),
     )
 
 
 def lost(folder: Folder) -> str:
-    """Say how often parties did not answer."""
+    """Say how often parties did not answer, as far as the folder tells."""
+    if folder.kind == "survey":
+        silent = len(folder.facts["survey"].get("unanswered") or ())
+        return "Everybody answered." if not silent else f"{number_of(silent, 'answer')} did not come."
     rounds = folder.rounds()
     counts = [_missing(event, folder) for event in rounds]
-    if not rounds or not any(counts):
+    if not rounds:
+        return "Who answered in which round is not told."
+    if not any(counts):
         return "No party was lost in any round."
     with_some = sum(count > 0 for count in counts)
     return (

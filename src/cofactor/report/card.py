@@ -18,6 +18,7 @@ def card(folder: Folder, beside: Beside) -> dict[str, Any]:
     given, facts = folder.guarantee, folder.facts
     private, useful, cost = answers(folder, beside)
     return {
+        "card": "cofactor",
         "format": FORMAT,
         "run": folder.name,
         "created": facts.get("created"),

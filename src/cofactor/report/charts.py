@@ -146,12 +146,15 @@ def dot_chart(
     )
 
 
-def meter(name: str, value: float, most: float, *, told: str, tone: str = "plain") -> Markup:
-    """Draw how much of something is used up."""
-    share = min(value / most, 1.0) if most > 0 else 1.0
+def meter(
+    name: str, value: float, most: float, *, told: str, ahead: float = 0.0, tone: str = "plain"
+) -> Markup:
+    """Draw how much of something is used up and, lighter, how much will be: what is `ahead`, in all."""
+    shares = [(min(max(each / most, 0.0), 1.0) if most > 0 else 1.0) for each in (most, ahead, value)]
     bars = [
-        element("rect", x=0, y=0, width=400, height=14, rx=7, class_="track"),
-        element("rect", x=0, y=0, width=400 * share, height=14, rx=7, class_=f"fill {tone}"),
+        element("rect", x=0, y=0, width=400 * share, height=14, rx=7, class_=kind)
+        for share, kind in zip(shares, ("track", f"ahead fill {tone}", f"fill {tone}"), strict=True)
+        if share
     ]
     picture = element(
         "svg", *bars, viewBox="0 0 400 14", role="img", aria_label=f"{name}: {told}", class_="meter"

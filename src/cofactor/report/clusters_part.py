@@ -2,7 +2,7 @@
 
 from cofactor.report.charts import WIDTH, Dot, dot_chart, figure
 from cofactor.report.folder import Folder
-from cofactor.report.markup import Content, Markup, badge, element, listed, section, table, together
+from cofactor.report.markup import RELEASED, Content, Markup, element, listed, section, table, together
 
 _CELL, _ROW, _NAME = 62.0, 28, 170
 _SCALE = 1.15
@@ -25,12 +25,11 @@ def clusters(folder: Folder) -> Markup:
         (f"segment {at}", f"{size:,.0f}", *(_shown(value) for value in centre))
         for at, (size, centre) in enumerate(zip(sizes, centres, strict=True), 1)
     ]
-    released = badge("RELEASED")
     return section(
         "segments",
         "The segments",
         listed(found.get("concerns", ())),
-        dot_chart("How large they are, about", dots, x="users", from_zero=True, stems=True, beside=released),
+        dot_chart("How large they are, about", dots, x="users", from_zero=True, stems=True, beside=RELEASED),
         _picture(folder, sizes, names),
         table(
             ("segment", "users", *names),
@@ -79,7 +78,7 @@ def _picture(folder: Folder, sizes: list[float], names: list[str]) -> Markup:
     note = (
         "Bars show by how much of its range a column's mean lies below (left) or above (right) that of all."
     )
-    return figure("How they differ from all users", picture, beside=badge("RELEASED"), note=note)
+    return figure("How they differ from all users", picture, beside=RELEASED, note=note)
 
 
 def _cell(at: int, top: float, value: float, most: float, name: str, wide: float) -> Markup:

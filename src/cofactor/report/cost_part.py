@@ -22,15 +22,15 @@ def parties(folder: Folder) -> Markup:
     """Show who took part, what each sent, and what each loses if all others collude."""
     if not folder.parties:
         return NOTHING
-    unknown = names.played(folder)
-    rows = [_party(name, own, folder, unknown) for name, own in list(folder.parties.items())[:_MOST_PARTIES]]
+    rows = [_party(name, own, folder) for name, own in list(folder.parties.items())[:_MOST_PARTIES]]
     holds = _HOLDS[folder.kind]
     heads = ("party", *holds.values(), "sent", "last heard", "epsilon if all others collude")
     count = len(folder.parties)
     more = f"{count - _MOST_PARTIES:,} more parties are in run.json." if count > _MOST_PARTIES else None
     others = {"survey": "", "clustering": ", different columns of the same users"}
     related = others.get(folder.kind, f", {names.split((folder.together or {}).get('split'))}")
-    devices = f" {folder.facts['data']['users']:,} devices, played by one." if unknown else ""
+    played = names.played(folder)
+    devices = f" {folder.facts['data']['users']:,} devices, played by one." if played else ""
     return section(
         "parties",
         "Who took part",
@@ -40,7 +40,7 @@ def parties(folder: Folder) -> Markup:
     )
 
 
-def _party(name: str, own: Facts, folder: Folder, unknown: bool) -> tuple[Content, ...]:
+def _party(name: str, own: Facts, folder: Folder) -> tuple[Content, ...]:
     last = folder.heard.last_round.get(name)
     epsilon = own.get("epsilon")
     return (
@@ -48,7 +48,7 @@ def _party(name: str, own: Facts, folder: Folder, unknown: bool) -> tuple[Conten
         *(f"{own[each]:,}" for each in _HOLDS[folder.kind]),
         readable(own["bytes_sent"]),
         "-" if last is None else f"round {last:,}",
-        "-" if unknown or epsilon is None else rounded_up(epsilon),
+        "-" if epsilon is None else rounded_up(epsilon),
     )
 
 
@@ -93,6 +93,8 @@ def _said(folder: Folder) -> Iterator[str]:
         yield "If users had attributes, add --user-attributes: a run folder keeps none."
     if (folder.together or {}).get("approvals"):
         yield "Real parties agree to a plan: give job.toml the settings below."
+    if folder.ended_early:
+        yield f"All {folder.ended_early[1]:,} rounds are then planned, for which a ledger must have room."
     if folder.together is not None:
         yield "Noise is never the same twice: another run's numbers differ a little."
 

@@ -32,11 +32,9 @@ class Exchange:
 
 @dataclass(frozen=True, kw_only=True)
 class Heard:
-    """When parties were last heard of, and how much each sent."""
+    """When parties were last heard of."""
 
     last_round: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    messages: int = 0
-    bytes: int = 0
 
 
 def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange, ...], Heard]:
@@ -49,8 +47,7 @@ def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange
     after: dict[tuple[str, str, str, str], frozenset[str]] = {}
     heard: set[str] = set()
     last: dict[str, int] = {}
-    count = size = 0
-    if not path.exists():
+    if not path.is_file():
         return (), Heard()
     with path.open("rb") as lines:
         next(lines, None)  # the session's name
@@ -69,7 +66,6 @@ def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange
             if sender != COORDINATOR:
                 heard.add(key[-1])
                 last[sender] = max(last.get(sender, 0), number)
-            count, size = count + 1, size + length
     exchanges = tuple(
         Exchange(
             kind=kind,
@@ -83,7 +79,7 @@ def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange
         )
         for (kind, sender, receiver, protection), group in groups.items()
     )
-    return exchanges, Heard(last_round=last, messages=count, bytes=size)
+    return exchanges, Heard(last_round=last)
 
 
 def _who(name: str, parties: frozenset[str]) -> str:

@@ -8,13 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cofactor.errors import RunError
+from cofactor.errors import DAMAGES, RunError
 from cofactor.report.exchange import Exchange, Heard, read_transcript
 
-KNOWN_FORMAT = 2
+KNOWN_FORMAT = 3
 """The newest layout of run.json that this reads; docs/run-folder.md describes it."""
-DAMAGES = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
-"""What reading a damaged folder can raise."""
 Facts = Mapping[str, Any]
 
 
@@ -70,6 +68,7 @@ class Folder:
             _check(path, facts)
             together = facts.get("together") or {}
             parties = frozenset(together.get("parties", ()))
+            sessions = frozenset((together.get("session"), *together.get("surveys", {})))
         with _reading(path, "transcript.jsonl"):
             exchanges, heard = read_transcript(path / "transcript.jsonl", parties)
         with _reading(path, "events.jsonl"):
@@ -80,7 +79,7 @@ class Folder:
             events=events,
             exchanges=exchanges,
             heard=heard,
-            releases=tuple(_releases(path, together)),
+            releases=tuple(_releases(path, sessions)),
             audits=_audits(path),
             digest=sha256(content).hexdigest(),
         )
@@ -116,6 +115,12 @@ class Folder:
     def parties(self) -> Mapping[str, Facts]:
         """Who took part, in public numbers."""
         return {} if self.together is None else self.together["parties"]
+
+    @property
+    def ended_early(self) -> tuple[int, int] | None:
+        """How many rounds there were, and how many were planned, if somebody ended it before the last one."""
+        rounds, planned = (int((self.together or {}).get(name) or 0) for name in ("rounds", "planned_rounds"))
+        return (rounds, planned) if rounds < planned else None
 
     @property
     def scores(self) -> Mapping[str, Facts]:
@@ -156,7 +161,7 @@ def _check(path: Path, facts: Any) -> None:
 
 def _lines(path: Path) -> Iterator[Facts]:
     """Yield the lines of a file, if it is there; a line that is not complete is passed over."""
-    if not path.exists():
+    if not path.is_file():
         return
     with path.open(encoding="utf-8", errors="replace") as opened:
         for line in opened:
@@ -167,9 +172,8 @@ def _lines(path: Path) -> Iterator[Facts]:
                 yield found
 
 
-def _releases(folder: Path, together: Facts) -> Iterator[Release]:
+def _releases(folder: Path, sessions: frozenset[object]) -> Iterator[Release]:
     """Yield what the parties' ledgers have of this run, and of surveys that were made for it."""
-    sessions = {together.get("session"), *together.get("surveys", {})}
     for path in sorted((folder / "ledgers").glob("*.ledger")):
         with _reading(folder, f"ledgers/{path.name}"):
             events = [line.get("event") for line in _lines(path) if line.get("run") in sessions]
@@ -195,6 +199,8 @@ def _audits(folder: Path) -> dict[str, Facts]:
     found: dict[str, Facts] = {}
     for path in sorted((folder / "audits").glob("*.json")):
         with _reading(folder, f"audits/{path.name}"):
+            if not path.is_file():
+                raise TypeError("it is no file")
             found[path.stem] = json.loads(path.read_text())
             if not isinstance(found[path.stem]["figures"], dict):
                 raise TypeError("an audit has no figures")

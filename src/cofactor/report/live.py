@@ -9,9 +9,9 @@ from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
-from cofactor.errors import CofactorError
+from cofactor.errors import DAMAGES, CofactorError
 from cofactor.report.document import document
-from cofactor.report.folder import DAMAGES, damaged
+from cofactor.report.folder import damaged
 from cofactor.report.live_part import damaged_head, live_body, live_head, live_state
 from cofactor.report.markup import Markup, element
 from cofactor.report.underway import Underway, Watch

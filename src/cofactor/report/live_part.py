@@ -2,18 +2,27 @@
 
 from collections.abc import Iterator
 
-from cofactor.figures import lasting, readable, rounded_up
+from cofactor.figures import at_most, lasting, readable, rounded_up
 from cofactor.report import names
 from cofactor.report.charts import Level, Line, line_chart, meter
 from cofactor.report.document import document
 from cofactor.report.folder import Facts
-from cofactor.report.markup import NOTHING, Content, Markup, badge, element, section, table, together
+from cofactor.report.markup import (
+    NOTHING,
+    RELEASED,
+    Content,
+    Markup,
+    badge,
+    element,
+    section,
+    table,
+    together,
+)
 from cofactor.report.underway import Underway
 
 _MOST_PARTIES = 100
 _REACHED = 0.99
 """Part of a budget from which on it is called reached: noise is made to spend all but half a percent."""
-RELEASED = badge("RELEASED")
 _ENDED = {
     "interrupted": "It was interrupted. What was done is kept: add --resume to its command.",
     "refused": "It was refused. Nothing was released by that; what was charged before stays charged.",
@@ -33,6 +42,8 @@ def live_state(found: Underway) -> tuple[str, str]:
         return "finishing", "plain"
     if found.stopping:
         return "stopping", "doubt"
+    if _reached(found):
+        return "budget reached", "doubt"
     return ("training, after it was resumed" if found.resumed else "training"), "plain"
 
 
@@ -148,14 +159,22 @@ def _spent(found: Underway) -> Markup:
         return _card(question, "Everything that is sent", tone="bad")
     budget, spent = float(found.budget["epsilon"]), found.number.get("epsilon", 0.0)
     planned = found.number.get("epsilon_planned", spent)
+    tone = "doubt" if _reached(found) else "plain"
     unit = f"At most, at delta {found.budget['delta']:g}, for each {found.budget['unit']}. "
     return _card(
         question,
         f"Epsilon {rounded_up(spent) if spent else 0} of {budget:g}",
-        _gauge(spent, planned, budget),
+        meter(
+            "Of the budget",
+            spent,
+            budget,
+            told="reached" if _reached(found) else f"{spent / budget:.0%}",
+            ahead=planned,
+            tone=tone,
+        ),
         element("p", unit, RELEASED) if spent else None,
         _projected(found, planned),
-        tone="doubt" if spent >= _REACHED * budget else "plain",
+        tone=tone,
     )
 
 
@@ -167,26 +186,10 @@ def _projected(found: Underway, planned: float) -> Markup | None:
     return element("p", f"It would be {words}." if found.stopping else f"It will be {words}.")
 
 
-def _gauge(spent: float, planned: float, budget: float) -> Markup:
-    """Draw what is used up of a budget, and lighter what will be."""
-    tone = "doubt" if spent >= _REACHED * budget else "plain"
-    told = "reached" if tone == "doubt" else f"{spent / budget:.0%}"
-    bars = [
-        element("rect", x=0, y=0, width=width, height=14, rx=7, class_=kind)
-        for width, kind in (
-            (400.0, "track"),
-            (_wide(planned, budget), f"ahead fill {tone}"),
-            (_wide(spent, budget), f"fill {tone}"),
-        )
-    ]
-    ahead = f", {planned / budget:.0%} if it goes on" if planned > spent else ""
-    label = f"Of the budget: {told}{ahead}"
-    picture = element("svg", *bars, viewBox="0 0 400 14", role="img", aria_label=label, class_="meter")
-    return element("div", picture, element("span", told), class_="metered")
-
-
-def _wide(value: float, most: float) -> float:
-    return 400.0 * min(max(value / most, 0.0), 1.0)
+def _reached(found: Underway) -> bool:
+    """Say whether nothing of the budget is left."""
+    spent = found.number.get("epsilon", 0.0)
+    return found.budget is not None and spent >= _REACHED * float(found.budget["epsilon"])
 
 
 def _there(found: Underway) -> Markup:
@@ -221,13 +224,13 @@ def _curves(found: Underway) -> Markup:
 
 
 def _drawn(found: Underway) -> Iterator[Markup]:
-    spent = tuple((float(each["step"]), each["epsilon"]) for each in found.rounds if "epsilon" in each)
+    spent = tuple((float(e["step"]), at_most(e["epsilon"])) for e in found.rounds if "epsilon" in e)
     if spent and found.budget is not None:
         lines = [Line(name="spent", points=spent, steps=True)]
         planned = found.number.get("epsilon_planned")
         if planned is not None and found.done < found.planned:
             lines.append(
-                Line(name="if it goes on", points=(spent[-1], (float(found.planned), float(planned))))
+                Line(name="if it goes on", points=(spent[-1], (float(found.planned), at_most(planned))))
             )
         yield line_chart(
             "Epsilon spent (at most)",

@@ -1,6 +1,6 @@
 """Elements of a page. Whatever is not `Markup` already is text, and no letter of it can become markup."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup as Markup
 from markupsafe import escape
@@ -41,9 +41,9 @@ def section(identity: str, title: str, *content: Content, lead: Content = None) 
     )
 
 
-def folded(summary: Content, *content: Content, open: bool = False, identity: str | None = None) -> Markup:
+def folded(summary: Content, *content: Content) -> Markup:
     """Return what is shown on request."""
-    return element("details", element("summary", summary), *content, open=open, id=identity)
+    return element("details", element("summary", summary), *content)
 
 
 def table(
@@ -52,21 +52,13 @@ def table(
     *,
     caption: str,
     numeric: Sequence[int] = (),
-    row_class: Callable[[Sequence[Content]], str | None] | None = None,
 ) -> Markup:
     """Return a table that scrolls sideways by itself; columns at the `numeric` places stand to the right.
 
     Without `columns` there is no head: the first cell of each row says what the others are.
     """
     heads = [element("th", name, scope="col", class_=_side(at, numeric)) for at, name in enumerate(columns)]
-    body = [
-        element(
-            "tr",
-            *(_cell(at, cell, numeric) for at, cell in enumerate(row)),
-            class_=None if row_class is None else row_class(row),
-        )
-        for row in rows
-    ]
+    body = [element("tr", *(_cell(at, cell, numeric) for at, cell in enumerate(row))) for row in rows]
     whole = element(
         "table",
         element("caption", caption),
@@ -119,3 +111,7 @@ def _name(name: str) -> Markup:
 def _plain(value: Attribute) -> str:
     """Write a number without digits that nobody sees."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+RELEASED, LOCAL, SIMULATION = badge("RELEASED"), badge("LOCAL", "doubt"), badge("SIMULATION", "doubt")
+"""Who may know a number: everyone, its holder, or nobody, had not one process played all roles."""

@@ -72,9 +72,9 @@ def metric(scores: Mapping[str, Mapping[str, Any]]) -> tuple[str, str, bool]:
     return "ndcg_over_unseen", "quality of lists (NDCG)", False
 
 
-def own_name(scores: Mapping[str, Any]) -> str | None:
-    """Return the name of the run's own models among the scores."""
-    return next((name for name in (*OWN, "pooled") if name in scores), None)
+def own_name(folder: Folder) -> str | None:
+    """Return the name of the run's own models among its scores: where nobody trained together, "alone"."""
+    return next((name for name in (*OWN, "alone", "pooled") if name in folder.scores), None)
 
 
 def interval(score: Mapping[str, Any], name: str) -> tuple[float, float] | tuple[None, None]:

@@ -4,12 +4,13 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 
+from cofactor.errors import DAMAGES
 from cofactor.report import clusters_part, cost_part, privacy_part, survey_part, useful_part
 from cofactor.report.answers import Answer, alarms, answers
 from cofactor.report.beside import Beside
 from cofactor.report.card import card_json, card_markdown
 from cofactor.report.document import document
-from cofactor.report.folder import DAMAGES, Folder, damaged
+from cofactor.report.folder import Folder, damaged
 from cofactor.report.markup import Content, Markup, badge, copied, element, folded, section, together
 from cofactor.report.sight import sight
 from cofactor.report.states import state
@@ -70,14 +71,13 @@ def _results(folder: Folder, beside: Beside) -> list[Markup]:
 
 def _head(folder: Folder, beside: Beside) -> Markup:
     facts = folder.facts
-    word, tone = state(folder)
+    word, tone = state(folder, beside)
     day = element("span", str(facts.get("created", ""))[:10], class_="day")
     reasons = alarms(folder, beside)
     alarm = None
     if reasons:
-        title = "NOT PRIVATE" if not folder.guarantee.get("holds") else "DO NOT RELY ON THIS"
         alarm = element(
-            "div", element("p", title), *(element("p", each) for each in reasons[:5]), class_="alarm"
+            "div", element("p", word), *(element("p", each) for each in reasons[:5]), class_="alarm"
         )
     return element(
         "header",

@@ -4,9 +4,9 @@ import json
 from importlib.resources import files
 from typing import Any
 
+from cofactor.errors import DAMAGES
 from cofactor.report import names
 from cofactor.report.document import document
-from cofactor.report.folder import DAMAGES
 from cofactor.report.markup import (
     Content,
     Markup,

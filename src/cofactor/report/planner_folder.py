@@ -6,8 +6,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cofactor.errors import RunError
-from cofactor.report.folder import DAMAGES, Facts
+from cofactor.errors import DAMAGES, RunError
+from cofactor.report.folder import Facts
 
 KNOWN_FORMAT = 1
 """The newest layout of plan.json that this reads; docs/planning.md describes it."""

@@ -4,13 +4,25 @@ import math
 from collections.abc import Iterator
 from shlex import quote
 
-from cofactor.figures import fingerprint, number_of, rounded_up
+from cofactor.figures import at_least, at_most, fingerprint, number_of, rounded_up
 from cofactor.report import names
 from cofactor.report.answers import is_alarm
 from cofactor.report.beside import Beside
 from cofactor.report.charts import Dot, Level, Line, dot_chart, line_chart
 from cofactor.report.folder import Facts, Folder, Release, together_releases
-from cofactor.report.markup import NOTHING, Content, Markup, badge, element, folded, listed, section, table
+from cofactor.report.markup import (
+    NOTHING,
+    RELEASED,
+    SIMULATION,
+    Content,
+    Markup,
+    badge,
+    element,
+    folded,
+    listed,
+    section,
+    table,
+)
 
 _MOST_ROWS = 300
 """Of a table that is folded away: more are counted."""
@@ -93,13 +105,12 @@ def ledger(folder: Folder) -> Markup:
     shown = table(
         columns, rows[:_MOST_ROWS], caption="Releases, those that are alike together", numeric=(2, 5, 6)
     )
-    more = f"{len(rows) - _MOST_ROWS:,} more kinds are in the ledgers." if len(rows) > _MOST_ROWS else None
     return section(
         "ledger",
         "What was released",
         spending(folder),
         shown,
-        None if more is None else element("p", more, class_="aside"),
+        _left_out(len(rows), "kinds", "in the ledgers"),
         _by_round(folder),
         lead="Everything noisy that left a party is in its ledger; what is not there was not released.",
     )
@@ -107,11 +118,7 @@ def ledger(folder: Folder) -> Markup:
 
 def spending(folder: Folder) -> Markup:
     """Draw how epsilon grew, below what was allowed."""
-    points = tuple(
-        (float(event["step"]), _at_most(event["numbers"]["epsilon"]))
-        for event in folder.rounds()
-        if "epsilon" in event.get("numbers", {})
-    )
+    points = tuple((float(step), at_most(epsilon)) for step, epsilon in _spent(folder).items())
     if not points:
         return NOTHING
     budget = folder.guarantee.get("budget_epsilon")
@@ -122,13 +129,18 @@ def spending(folder: Folder) -> Markup:
         y="epsilon",
         levels=() if budget is None else (Level(name="budget", value=float(budget)),),
         from_zero=True,
-        beside=badge("RELEASED"),
+        beside=RELEASED,
     )
 
 
-def _at_most(epsilon: float) -> float:
-    """Return a number that is not rounded down where four digits of it are written."""
-    return float(rounded_up(epsilon, 4))
+def _spent(folder: Folder) -> dict[int, float]:
+    """Return what all rounds up to each cost at most: no part of a run costs more than all of it."""
+    whole = folder.guarantee.get("epsilon")
+    return {
+        int(event["step"]): min(event["numbers"]["epsilon"], math.inf if whole is None else whole)
+        for event in folder.rounds()
+        if "epsilon" in event.get("numbers", {})
+    }
 
 
 def _by_round(folder: Folder) -> Markup:
@@ -136,9 +148,7 @@ def _by_round(folder: Folder) -> Markup:
     by_round: dict[int, list[Release]] = {}
     for each in folder.releases:
         by_round.setdefault(each.round or 0, []).append(each)
-    spent = {
-        event["step"]: event["numbers"].get("epsilon") for event in folder.rounds() if "numbers" in event
-    }
+    spent = _spent(folder)
     rows = [
         (
             number or "before",
@@ -151,7 +161,14 @@ def _by_round(folder: Folder) -> Markup:
     ]
     columns = ("round", "releases", "parties", "times", "epsilon so far, at most")
     whole = table(columns, rows[:_MOST_ROWS], caption="The ledger, round by round", numeric=(0, 2, 3, 4))
-    return folded(f"The ledger, round by round ({number_of(len(rows), 'round')})", whole)
+    summary = f"The ledger, round by round ({number_of(len(rows), 'round')})"
+    return folded(summary, whole, _left_out(len(rows), "rounds", "in the ledgers"))
+
+
+def _left_out(count: int, what: str, where: str) -> Markup | None:
+    """Say how many rows are not shown, and where they are."""
+    more = count - _MOST_ROWS
+    return element("p", f"{more:,} more {what} are {where}.", class_="aside") if more > 0 else None
 
 
 def bounds(folder: Folder) -> Markup:
@@ -160,7 +177,7 @@ def bounds(folder: Folder) -> Markup:
     dots = (
         []
         if epsilon is None
-        else [Dot(name="promised: at most", value=_at_most(epsilon), tone="s0", told=rounded_up(epsilon))]
+        else [Dot(name="promised: at most", value=at_most(epsilon), tone="s0", told=rounded_up(epsilon))]
     )
     dots += _measured(folder)
     audits = _attempts(folder)
@@ -175,7 +192,7 @@ def bounds(folder: Folder) -> Markup:
             x="epsilon",
             levels=() if allowed is None else (Level(name="budget", value=float(allowed)),),
             from_zero=True,
-            beside=badge("SIMULATION", "doubt") if len(dots) > 1 else badge("RELEASED"),
+            beside=SIMULATION if len(dots) > 1 else RELEASED,
         )
     return section(
         "attacks",
@@ -203,9 +220,9 @@ def _measured(folder: Folder) -> Iterator[Dot]:
             promised_at_most = "" if promised is None else f" of {rounded_up(float(promised))}"
             yield Dot(
                 name=f"{name}: at least",
-                value=float(proved),
+                value=at_least(float(proved)),
                 tone=tone,
-                told=f"{proved:.3g}{promised_at_most}",
+                told=f"{at_least(float(proved)):.4g}{promised_at_most}",
             )
 
 
@@ -266,4 +283,5 @@ def checks(folder: Folder, beside: Beside) -> Markup:
     all_hold = "The one check holds." if count == 1 else f"All of {count:,} checks hold."
     lead = all_hold if not broken else f"{broken:,} of {count:,} checks fail."
     whole = table(("looked at", "holds", "what was found"), rows, caption="cofactor verify")
-    return section("checks", "Does the folder bear it out?", whole, lead=lead)
+    more = _left_out(count, "checks", "told by cofactor verify")
+    return section("checks", "Does the folder bear it out?", whole, more, lead=lead)

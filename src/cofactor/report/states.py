@@ -1,17 +1,18 @@
 """In which state a finished run is: the word beside its name."""
 
+from cofactor.report.answers import alarms, breaks_promise
+from cofactor.report.beside import Beside
 from cofactor.report.folder import Folder
 
 
-def state(folder: Folder) -> tuple[str, str]:
+def state(folder: Folder, beside: Beside) -> tuple[str, str]:
     """Return the word, and its tone."""
+    if alarms(folder, beside):
+        return ("NOT PRIVATE" if breaks_promise(folder, beside) else "DO NOT RELY ON THIS"), "bad"
     if folder.kind == "survey":
-        return ("asked", "plain") if folder.guarantee.get("holds") else ("NOT PRIVATE", "bad")
-    if not folder.guarantee.get("holds"):
-        return "NOT PRIVATE", "bad"
-    together = folder.together or {}
-    rounds, planned = together.get("rounds", 0), together.get("planned_rounds")
-    if planned and rounds < planned:
+        return "asked", "plain"
+    if folder.ended_early:
+        rounds, planned = folder.ended_early
         return f"stopped after round {rounds:,} of {planned:,}", "doubt"
     if folder.rounds("resumed"):
         return "finished, after it was resumed", "plain"

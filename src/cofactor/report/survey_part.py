@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cofactor.report.beside import Spread
 from cofactor.report.charts import Line, line_chart
 from cofactor.report.folder import Folder
-from cofactor.report.markup import Markup, badge, element, listed, section, table
+from cofactor.report.markup import RELEASED, Markup, element, listed, section, table
 
 _MOST_BARS = 96
 """More buckets than this are put together in a picture: they are narrower than a dot."""
@@ -58,7 +58,7 @@ def _picture(name: str, spread: Spread) -> Markup:
         x=name,
         y="share of people for each unit",
         from_zero=True,
-        beside=badge("RELEASED"),
+        beside=RELEASED,
     )
 
 

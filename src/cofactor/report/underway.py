@@ -13,9 +13,9 @@ from os.path import abspath
 from pathlib import Path
 from typing import Any
 
-from cofactor.errors import RunError
+from cofactor.errors import DAMAGES, RunError
 from cofactor.report.exchange import COORDINATOR
-from cofactor.report.folder import DAMAGES, Facts, damaged
+from cofactor.report.folder import Facts, damaged
 
 SUFFIX = ".unfinished"
 STOP = "stop"

@@ -8,13 +8,29 @@ from cofactor.report import names
 from cofactor.report.beside import Beside
 from cofactor.report.charts import Dot, Level, Line, dot_chart, line_chart
 from cofactor.report.folder import Facts, Folder
-from cofactor.report.markup import NOTHING, Content, Markup, badge, element, folded, section, table, together
+from cofactor.report.markup import (
+    LOCAL,
+    NOTHING,
+    RELEASED,
+    SIMULATION,
+    Content,
+    Markup,
+    element,
+    folded,
+    section,
+    table,
+    together,
+)
 
-SIMULATION = badge("SIMULATION", "doubt")
-RELEASED = badge("RELEASED")
 _MOST_PARTIES = 200
 """In a table: of more, the first ones are shown, and the others counted."""
 _DRAWN_PARTIES = 30
+_WHY_SEEN = {
+    LOCAL: "These numbers belong to whoever holds the ratings, all of which lay in one place: no guarantee "
+    "covers them.",
+    SIMULATION: "These numbers can be seen because one process plays all parties. They are not released, and "
+    "the guarantee does not cover them.",
+}
 _CURVES = (
     ("signal_to_noise", "Signal divided by noise, by release", "signal / noise"),
     ("clipped", "Share of contributions that were shortened", "share"),
@@ -25,10 +41,10 @@ _CURVES = (
 
 def accuracy(folder: Folder, beside: Beside) -> Markup:
     """Show errors of the run beside those of whoever sends nothing, stays alone, or pools everything."""
-    scores = folder.scores
-    careful = _by_privacy(beside)
+    scores, whose = folder.scores, _whose(folder)
+    careful = _by_privacy(beside, whose)
     if not scores:
-        told = element("p", "Not measured: train with ", element("code", "--test-fraction 0.1"), ".")
+        told = element("p", "No errors are in the run folder.")
         return section("accuracy", "How good it is", told, careful)
     name, said, lower = names.metric(scores)
     return section(
@@ -36,24 +52,28 @@ def accuracy(folder: Folder, beside: Beside) -> Markup:
         "How good it is",
         dot_chart(
             "Test ratings that were kept back" if lower else "Lists of items shown",
-            list(_levels(scores, name)),
+            list(_levels(folder, name)),
             x=said,
-            beside=SIMULATION,
+            beside=whose,
             lower_is_better=lower,
         ),
         element("dl", *_explained(scores)),
         _by_party(folder, name),
-        _rankings(scores),
-        _by_activity(scores),
+        _rankings(folder),
+        _by_activity(folder),
         careful,
-        lead="These numbers can be seen because one process plays all parties. They are not released, and "
-        "the guarantee does not cover them. Lines are 95% intervals over users.",
+        lead=f"{_WHY_SEEN[whose]} Lines are 95% intervals over users.",
     )
 
 
-def _levels(scores: Mapping[str, Facts], name: str) -> Iterator[Dot]:
-    own = names.own_name(scores)
-    for each, score in scores.items():
+def _whose(folder: Folder) -> Markup:
+    """Say who may know errors: where all was pooled, whoever holds the ratings."""
+    return LOCAL if folder.together is None else SIMULATION
+
+
+def _levels(folder: Folder, name: str) -> Iterator[Dot]:
+    own = names.own_name(folder)
+    for each, score in folder.scores.items():
         low, high = names.interval(score, name)
         value, tone = float(score[name]), "s1" if each == own else "s0"
         yield Dot(name=names.model(each), value=value, low=low, high=high, tone=tone, told=f"{value:.4f}")
@@ -68,12 +88,11 @@ def _explained(scores: Mapping[str, Facts]) -> Iterator[Markup]:
 
 def _by_party(folder: Folder, name: str) -> Markup:
     """Show, for each party, what it has alone, together and pooled, and what joining changed for it."""
-    scores = folder.scores
-    own = names.own_name(scores)
+    scores, own = folder.scores, names.own_name(folder)
     parties = scores[own].get("parties", {}) if own else {}
     if not parties or own is None:
         return NOTHING
-    shown = [each for each in ("user_mean", "bias", "alone", own, "pooled") if each in scores]
+    shown = [each for each in dict.fromkeys(("user_mean", "bias", "alone", own, "pooled")) if each in scores]
     rows = [
         (
             party,
@@ -88,7 +107,7 @@ def _by_party(folder: Folder, name: str) -> Markup:
     more = f"{len(parties) - _MOST_PARTIES:,} more parties are in run.json."
     return together(
         [
-            element("h3", "Party by party ", SIMULATION),
+            element("h3", "Party by party ", _whose(folder)),
             _gains(parties) if len(parties) <= _DRAWN_PARTIES else None,
             whole,
             element("p", more, class_="aside") if len(parties) > _MOST_PARTIES else None,
@@ -117,10 +136,10 @@ def _gains(parties: Mapping[str, Facts]) -> Markup:
     )
 
 
-def _rankings(scores: Mapping[str, Facts]) -> Markup:
+def _rankings(folder: Folder) -> Markup:
     """Show how good lists are, beside popularity."""
-    own = names.own_name(scores)
-    rankings = scores[own].get("rankings") if own else None
+    own = names.own_name(folder)
+    rankings = folder.scores[own].get("rankings") if own else None
     if not rankings:
         return NOTHING
     rows = [
@@ -129,24 +148,25 @@ def _rankings(scores: Mapping[str, Facts]) -> Markup:
     ]
     heads = ("lists by", *names.MEASURES.values())
     whole = table(heads, rows, caption="The ten items shown first: higher is better", numeric=range(1, 5))
-    return together([element("h3", "Lists ", SIMULATION), whole])
+    return together([element("h3", "Lists ", _whose(folder)), whole])
 
 
-def _by_activity(scores: Mapping[str, Facts]) -> Markup:
-    own = names.own_name(scores)
-    groups = scores[own].get("by_activity") if own else None
-    return _groups(groups, "Error by how many ratings users have", "ratings") if groups else NOTHING
+def _by_activity(folder: Folder) -> Markup:
+    own = names.own_name(folder)
+    groups = folder.scores[own].get("by_activity") if own else None
+    title = "Error by how many ratings users have"
+    return _groups(groups, title, "ratings", _whose(folder)) if groups else NOTHING
 
 
-def _by_privacy(beside: Beside) -> Markup:
+def _by_privacy(beside: Beside, whose: Markup) -> Markup:
     if beside.groups is None:
         return NOTHING
-    shown = _groups(beside.groups.rows, "Who pays for privacy: error by group of users", "group")
+    shown = _groups(beside.groups.rows, "Who pays for privacy: error by group of users", "group", whose)
     told = f"From {beside.groups.source}: no run folder holds who asked for how much privacy."
     return together([shown, element("p", told, class_="aside")])
 
 
-def _groups(groups: Sequence[Facts], title: str, column: str) -> Markup:
+def _groups(groups: Sequence[Facts], title: str, column: str, whose: Markup) -> Markup:
     """Show errors by group of users, beside those of users' own means."""
     dots = [
         Dot(name=str(each["name"]), value=value, low=low, high=high, told=f"{value:.4f}")
@@ -166,7 +186,7 @@ def _groups(groups: Sequence[Facts], title: str, column: str) -> Markup:
     whole = table(heads, rows, caption=caption, numeric=range(1, 5))
     return together(
         [
-            dot_chart(title, dots, x="mean squared error", beside=SIMULATION, lower_is_better=True),
+            dot_chart(title, dots, x="mean squared error", beside=whose, lower_is_better=True),
             folded("Beside users' own means", whole),
         ]
     )

@@ -280,8 +280,8 @@ def test_page_is_opened_or_it_is_said_where_it_is(
     assert done.err == ("" if found else "There is no browser to open it with. Open page.html in one.\n")
 
 
-def told_of(data: object, groups: object) -> str:
-    return json.dumps({"data": data, "groups": groups})
+def told_of(data: object, groups: object, session: object = "this") -> str:
+    return json.dumps({"session": session, "data": data, "groups": groups})
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,8 @@ def told_of(data: object, groups: object) -> str:
         (None, "groups.json cannot be read"),
         ("age,weight", "is not what 'cofactor compare --json' prints"),
         ("[1]", "is not what 'cofactor compare --json' prints"),
-        (told_of(None, {"groups": []}), "is about other ratings than run"),
+        (told_of(None, {"groups": []}), "is about another run than run"),
+        (told_of("same", {"groups": []}, session="another"), "is about another run than run"),
         (told_of("same", None), "holds no errors by group of users"),
         (told_of("same", {"groups": []}), "holds no errors by group of users"),
         (told_of("same", {"groups": [{"name": "shy"}]}), "is not what 'cofactor compare --json' prints"),
@@ -300,8 +301,9 @@ def test_what_is_no_comparison_is_refused_with_the_command_that_makes_one(
     content: str | None, words: str, folder: Path, cofactor: Command
 ) -> None:
     if content is not None:
-        data = json.dumps(json.loads(Path("run/run.json").read_text())["data"])
-        Path("groups.json").write_text(content.replace('"same"', data))
+        facts = json.loads(Path("run/run.json").read_text())
+        content = content.replace('"same"', json.dumps(facts["data"]))
+        Path("groups.json").write_text(content.replace('"this"', json.dumps(facts["together"]["session"])))
     done = cofactor("report", "run", "--groups", "groups.json")
     assert done.code == 2
     assert words in done.err

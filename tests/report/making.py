@@ -119,7 +119,9 @@ def compared(folder: Path) -> Path:
         {"name": name, "users": users, "mse": each, "own_mean": each, "gain": each}
         for name, users, each in (("conservative", 9, few), ("liberal", 51, many))
     ]
-    told = {"data": facts_of(folder)["data"], "groups": {"groups": groups}}
+    facts = facts_of(folder)
+    about = {"session": facts["together"]["session"], "data": facts["data"]}
+    told = {**about, "groups": {"groups": groups}}
     path = folder.with_suffix(".json")
     path.write_text(json.dumps(told))
     return path

@@ -191,8 +191,11 @@ def test_news_of_a_finished_run_let_the_page_load_anew(making: Making, asking: A
         (making.place / "session.json").unlink()
         making.run.mkdir()
         (making.run / "run.json").write_text("{}")
-        until(lambda: str(news()["page"]).startswith("finished "))
-    assert "<title>private</title>" in asking.ask(asking.home)[1]
+        while not (which := str(news()["page"])).startswith("finished "):
+            pass
+    page = asking.ask(asking.home)[1]
+    assert "<title>private</title>" in page
+    assert f'const PAGE = "{which}";' in page
 
 
 def test_damaged_files_are_shown_and_watched_further(making: Making) -> None:

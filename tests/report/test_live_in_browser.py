@@ -177,6 +177,19 @@ def test_axe_finds_no_barrier_and_screenshots_are_taken(making: Making, opened: 
         assert never_scrolls_sideways(seen.page)
 
 
+def test_a_page_of_a_run_to_which_errors_were_added_meanwhile_loads_anew(
+    making: Making, opened: Opened
+) -> None:
+    (making.place / "session.json").unlink()
+    making.run.mkdir()
+    (making.run / "run.json").write_text("{}")
+    with served(making.run, no_page) as address:
+        page = opened(address).page
+        page.wait_for_function("typeof show == 'function'")
+        with page.expect_navigation():
+            page.evaluate("show({ page: 'finished later' })")  # the first that it hears of
+
+
 def test_a_real_training_is_watched_stopped_and_reported(
     started: Started, tmp_path: Path, opened: Opened
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cofactor.figures import at_most, fingerprint, percent, rounded_up
+from cofactor.figures import at_least, at_most, fingerprint, percent, rounded_up
 from tests.report import making
 from tests.report.conftest import Made, Opened, Seen
 
@@ -162,8 +162,10 @@ def test_what_the_coordinator_sees_is_said_as_it_was_protected(pages: Made, open
     private = {row[0]: row[2:4] for row in rows(opened(pages("private")), caption)}
     assert private["Vectors: item vectors"] == ["noisy", "nothing"]
     masked = rows(opened(pages("masked")), caption)
-    summed = [row[2] for row in masked if row[0].startswith("Sum step:")]
-    assert summed == ["masked"]
+    steps = {row[0]: row[2:4] for row in masked if row[0].startswith("Sum step")}
+    assert len(steps) == 5, "each step of a sum has a name of its own"
+    assert [seen for name, seen in steps.items() if "sums" in name] == [["masked", "nothing"]]
+    assert steps["Sum step: shares of keys"] == ["keys", "nothing"]
     assert "plain" not in {cell for row in masked for cell in row[2:4]}
     plain = rows(opened(pages("plain")), caption)
     assert "plain" in {row[2] for row in plain if row[1].startswith("parties")}
@@ -179,7 +181,7 @@ def test_what_attacks_found_is_drawn_beside_the_promise(
     told = seen.page.locator("#attacks circle title").all_text_contents()
     promised, proved = found["figures"]["epsilon promised"], found["figures"]["epsilon proved at least"]
     assert told[0] == f"promised: at most: {rounded_up(promised)}"
-    assert told[1].endswith(f"at least: {proved:.3g} of {rounded_up(promised)}")
+    assert told[1].endswith(f"at least: {at_least(proved):.4g} of {rounded_up(promised)}")
 
 
 def test_all_checks_of_verify_are_listed(pages: Made, opened: Opened) -> None:

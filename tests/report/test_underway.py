@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from cofactor.errors import RunError
+from cofactor.federation.session import alone_in
 from cofactor.report.live_part import live_body, live_head, live_state, underway_page
 from cofactor.report.underway import Underway, Watch
 from tests.report.watching import PARTIES, Making
@@ -297,3 +298,25 @@ def test_a_page_that_does_not_change_says_how_to_watch(making: Making) -> None:
     page = underway_page(Watch(making.begin().rounds(5).run).look())
     assert "cofactor report RUN --live" in page
     assert "Round 5 of 20" in page
+
+
+def test_a_training_that_was_killed_is_interrupted_and_one_that_lives_is_not(making: Making) -> None:
+    watch = Watch(making.begin().rounds(5).run)
+    (making.place / "session.lock").touch()
+    with alone_in(making.place):
+        assert live_state(watch.look())[0] == "training"
+    found = watch.look()
+    assert live_state(found)[0] == "interrupted"
+    assert "add --resume to its command" in words(found)
+    assert "left." not in words(found)
+    assert not found.stoppable
+    with alone_in(making.place):
+        assert live_state(watch.look())[0] == "training", "it was taken up again"
+    making.rounds(20, first=6)
+    assert live_state(watch.look())[0] == "finishing", "the run is being written, by somebody else"
+
+
+def test_a_budget_that_is_gone_before_the_last_round_is_a_state(making: Making) -> None:
+    making.begin().rounds(3)
+    making.round(4, epsilon=4.0)
+    assert live_state(Watch(making.run).look()) == ("budget reached", "doubt")

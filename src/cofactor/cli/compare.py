@@ -87,7 +87,9 @@ def compare(
         )
     if json:
         parties = (facts.get("together") or {}).get("parties", {})
-        about = {"run": str(run), "data": facts["data"], "groups": groups_as_object(by_group)}
+        session = (facts.get("together") or {}).get("session")
+        about = {"run": str(run), "session": session, "data": facts["data"]}
+        about["groups"] = groups_as_object(by_group)
         print_json(about | scores_as_object(scores, parties))
         return
     print_line(f"{run}: {size_of(facts)}; {facts['recipe']['kind']}")

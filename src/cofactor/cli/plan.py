@@ -250,7 +250,11 @@ def plan(
 
 
 def _check_nothing_by_hand(context: typer.Context) -> None:
-    _check_said(context, BY_HAND, "a recipe makes its schedule itself. Leave out {}, or --recipe.")
+    _check_said(
+        context,
+        BY_HAND,
+        "a recipe makes its schedule itself. Leave out {}, or --recipe. For a page, --out, rounds can be said.",
+    )
 
 
 def _check_for_a_page(context: typer.Context) -> None:

@@ -55,7 +55,7 @@ def compared(path: Path, folder: Folder) -> Groups:
     )
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
-        data, found = table["data"], table["groups"]
+        about, found = (table["session"], table["data"]), table["groups"]
         rows = tuple({name: each[name] for name in _OF_GROUP} for each in found["groups"]) if found else ()
     except OSError as error:
         raise ConfigError(f"--groups: {path} cannot be read ({error.strerror}). {remedy}") from None
@@ -63,8 +63,8 @@ def compared(path: Path, folder: Folder) -> Groups:
         raise ConfigError(
             f"--groups: {path} is not what 'cofactor compare --json' prints. {remedy}"
         ) from None
-    if data != folder.facts["data"]:
-        raise ConfigError(f"--groups: {path} is about other ratings than {folder.name}. {remedy}")
+    if about != ((folder.together or {}).get("session"), folder.facts["data"]):
+        raise ConfigError(f"--groups: {path} is about another run than {folder.name}. {remedy}")
     if not rows:
         raise ConfigError(f"--groups: {path} holds no errors by group of users. {remedy}")
     return Groups(source=path.name, rows=rows)

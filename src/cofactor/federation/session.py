@@ -3,6 +3,7 @@
 import fcntl
 import json
 import secrets
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -22,6 +23,9 @@ from cofactor.federation.party import Party
 from cofactor.federation.transcript import Transcript
 from cofactor.privacy.budget import Budget
 from cofactor.progress import Progress
+
+_ATTEMPTS = 4
+"""How often it is tried to be alone in a folder."""
 
 
 def terms_of(recipe: object, budget: Budget | None, federation: Federation, seed: int) -> dict[str, Any]:
@@ -146,8 +150,14 @@ def alone_in(folder: Path | None) -> Iterator[None]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "session.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise RunError(f"{folder}: another process is training here. Wait for it, or stop it.") from None
+        for attempt in range(_ATTEMPTS):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if attempt + 1 == _ATTEMPTS:
+                    raise RunError(
+                        f"{folder}: another process is training here. Wait for it, or stop it."
+                    ) from None
+                time.sleep(0.05)  # whoever watches the training holds it for a moment, to see if it is held
         yield

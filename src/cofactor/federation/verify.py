@@ -28,6 +28,7 @@ from cofactor.federation.summing import ENCRYPTED, MASKED, OPENS, PROTECTIONS, S
 from cofactor.federation.transcript import AGREED, Sent, Transcript
 from cofactor.figures import number_of, rounded_up
 from cofactor.privacy.budget import Budget
+from cofactor.privacy.chain import TornLine
 from cofactor.privacy.events import Event
 from cofactor.privacy.guarantee import Guarantee
 from cofactor.privacy.ledger import EXTRACT, PLANNED, Ledger
@@ -87,6 +88,8 @@ def verify(folder: str | Path, *, ledgers: Iterable[str | Path] = ()) -> Verdict
 def _check(name: str, look: Callable[[], str]) -> Check:
     try:
         return Check(name, True, look())
+    except TornLine:
+        return Check(name, False, "The file is cut off: its last line is not whole.")
     except CofactorError as error:
         return Check(name, False, str(error))
     except _DAMAGES as error:
@@ -265,16 +268,16 @@ class _Stored:
             told, least = self._together["parties"][party]["epsilon"], self._cost(own)
             if told is not None and not told >= least * (1 - _CLOSE):  # what is no number is not, either
                 raise RunError(f"{party} loses at least epsilon {least:.4g}, and run.json says {told:.4g}.")
-        self._check_joint()
+        twice = (len(self._ledgers) - 1) * self._checked_joint()
         counts = [
             sum(event.count for event in released(each, self._session)) for each in self._ledgers.values()
         ]
         least, most = min(counts), max(counts)
         each = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-        return f"{number_of(sum(counts), 'release')}, {each} for each party."
+        return f"{number_of(sum(counts) - twice, 'release')}, {each} for each party."
 
-    def _check_joint(self) -> None:
-        """Check that what parties released together stands in the ledgers of all."""
+    def _checked_joint(self) -> int:
+        """Check that what parties released together stands in the ledgers of all; return how much it is."""
         joint = []
         for ledger in self._ledgers.values():
             own: Counter[Event] = Counter()
@@ -283,6 +286,7 @@ class _Stored:
             joint.append(+own)
         if any(own != joint[0] for own in joint):
             raise RunError("What the parties released together is not the same in all of their ledgers.")
+        return joint[0].total() if joint else 0
 
     def guarantee_is_borne_out(self) -> str:
         """Check that the ledgers add up to what is promised, and that the promise is what is written."""

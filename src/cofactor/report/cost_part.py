@@ -56,7 +56,7 @@ def costs(folder: Folder) -> Markup:
     """Show where time and bytes went."""
     kinds = [
         (
-            names.spaced(each.kind),
+            names.message(each.kind, each.protection),
             f"{each.sender} → {each.receiver}",
             f"{each.messages:,}",
             readable(each.bytes),

@@ -3,7 +3,7 @@ const at = (identity) => document.getElementById(identity);
 const tell = (words) => { if (at("told")) at("told").textContent = words; };
 const title = (details) => details.closest("figure").querySelector("figcaption").textContent;
 const GONE = "The command that serves this page does not answer: this was known last.";
-let page = "", state = "";
+let state = "";
 function watch() {
   const source = new EventSource("events");
   source.onmessage = (event) => show(JSON.parse(event.data));
@@ -14,10 +14,9 @@ function watch() {
   };
 }
 function show(news) {
-  const framed = Boolean(at("head"));
-  if (page ? page !== news.page : framed !== (news.page === "underway")) { location.reload(); return; }
-  page = news.page;
-  if (!framed) return;
+  // PAGE is which page this is, as it was served.
+  if (news.page !== PAGE) { location.reload(); return; }
+  if (!at("head")) return;
   const kept = keep();
   at("head").innerHTML = news.head;
   at("body").innerHTML = news.body;

@@ -1,6 +1,7 @@
 """What is shown of a training while it goes on, and of the run that it becomes: looked at once for all pages.
 
-What it shows is RELEASED, whoever looks; `live_server` says who may.
+While it goes on that is RELEASED, whoever looks; the page of a finished run is its report, with all that its
+folder holds. `live_server` says who may look.
 """
 
 import json
@@ -25,6 +26,8 @@ WRONG = (CofactorError, *DAMAGES, OSError)
 Finished = Callable[[Path, str], str]
 """Makes the page of a finished run: of its folder, with a script that watches for changes."""
 News = dict[str, str | bool]
+_UNDERWAY = "underway"
+"""Which page it is, as long as a training goes on; that of a finished run is called after its files."""
 
 
 class Live:
@@ -41,6 +44,7 @@ class Live:
 
     def page(self) -> str:
         """Return the whole page as it is now; that of a finished run is made once, however many ask."""
+        which = _UNDERWAY
         try:
             with self._making:
                 done = self.watch.finished
@@ -48,10 +52,12 @@ class Live:
                     return self._frame()
                 which = _which(done)
                 if self._made[0] != which:
-                    self._made = which, self._finished(done, _script())
+                    self._made = which, self._finished(done, _script(which))
                 return self._made[1]
         except WRONG as error:
-            return document(f"{self.watch.name} · cofactor", self._damaged(error), script=_script())
+            if which == _UNDERWAY:
+                return self._frame()  # news say what is wrong
+            return document(f"{self.watch.name} · cofactor", self._damaged(error), script=_script(which))
 
     def news(self, known: int) -> tuple[int, str]:
         """Wait until there is more than was known, or a while; return the version, and all that changes."""
@@ -88,7 +94,7 @@ class Live:
             element("p", button, " ", element("span", id="told", role="status"), class_="drive"),
             element("p", id="state", role="status", class_="unseen"),
             element("div", id="body"),
-            script=_script(),
+            script=_script(_UNDERWAY),
         )
 
     def _news(self) -> News:
@@ -103,7 +109,7 @@ class Live:
                 self._drawn = found, _told(found)
             return self._drawn[1]
         except WRONG as error:
-            told = {"page": "underway", "head": self._damaged(error), "body": "", "state": "damaged"}
+            told = {"page": _UNDERWAY, "head": self._damaged(error), "body": "", "state": "damaged"}
             return {**told, "stoppable": False}
 
     def _damaged(self, error: Exception) -> Markup:
@@ -114,7 +120,7 @@ class Live:
 
 def _told(found: Underway) -> News:
     return {
-        "page": "underway",
+        "page": _UNDERWAY,
         "head": live_head(found),
         "body": live_body(found),
         "state": live_state(found)[0],
@@ -130,5 +136,7 @@ def _which(done: Path) -> str:
     return f"finished {'-'.join(map(str, times))}"
 
 
-def _script() -> str:
-    return files("cofactor.report").joinpath("live.js").read_text(encoding="utf-8")
+def _script(which: str) -> str:
+    """Return what a page runs that is shown live: it knows which page it is, and loads anew for another."""
+    text = files("cofactor.report").joinpath("live.js").read_text(encoding="utf-8")
+    return f"const PAGE = {json.dumps(which)};\n{text}"

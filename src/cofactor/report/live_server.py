@@ -2,7 +2,7 @@
 
 Nobody else reaches it: it listens on 127.0.0.1; its address holds a token that no other page can know; a
 question must name this address as its host, so that no other name can be bound to it; and only a page that
-came from here may ask for something to be done. What it shows is RELEASED.
+came from here may ask for something to be done. Until the run is finished, what it shows is RELEASED.
 """
 
 import secrets

@@ -65,6 +65,11 @@ def spaced(name: str) -> str:
     return " ".join([words[0], *(word if word.isupper() else word.lower() for word in words[1:])])
 
 
+def message(kind: str, protection: str) -> str:
+    """Return what a message is called; steps of a sum are told apart by what hides them."""
+    return f"{spaced(kind)}: {protection}" if kind == "SumStep" else spaced(kind)
+
+
 def metric(scores: Mapping[str, Mapping[str, Any]]) -> tuple[str, str, bool]:
     """Return which number scores are compared by, what it is called, and whether less is better."""
     if "rmse" in next(iter(scores.values()), {}):

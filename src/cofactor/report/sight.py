@@ -67,9 +67,9 @@ def sight(folder: Folder) -> Markup:
 
 def _named(each: Exchange, releases: Sequence[Release]) -> str:
     """Return what a message is called, and what in it is in the ledger."""
-    kind, (first, last) = names.spaced(each.kind), each.rounds
     if each.sender != PARTIES or "noise" not in each.protection:
-        return kind
+        return names.message(each.kind, each.protection)
+    kind, (first, last) = names.spaced(each.kind), each.rounds
     held = dict.fromkeys(
         release.what for release in releases if release.round and first <= release.round <= last
     )

@@ -4,6 +4,7 @@ On a command line that folder is RUN.unfinished, beside where the run will be; a
 it is the session's own. Whoever wants the training to end makes a file `stop` in it.
 """
 
+import fcntl
 import json
 import math
 import time
@@ -21,6 +22,7 @@ SUFFIX = ".unfinished"
 STOP = "stop"
 """If this file is there, the training ends after the round that is going on."""
 _TERMS, _PROPOSAL, _OUTCOME, _WAITING = "session.json", "proposal.json", "outcome.json", "waiting"
+_LOCK = "session.lock"
 _ENDS = ("interrupted", "refused", "failed", "paused")
 """Why a training came to rest, in a word."""
 _RELEASED = ("answered", "parties", "bytes", "seconds", "epsilon", "epsilon_planned")
@@ -198,6 +200,7 @@ class Watch:
         silent = time.monotonic() - self._alive
         rounds = tuple(self._rounds.values())
         ended, why = _outcome(self.place)
+        ended = ended or self._ended or ("interrupted" if self._deserted(silent) else "")
         return Underway(
             name=self.name,
             recipe=str(terms["recipe"]),
@@ -211,13 +214,23 @@ class Watch:
             last_round={who: max(heard) for who, heard in self._heard.items()},
             last_time=dict(self._times),
             begun=self._begun,
-            ended=ended or self._ended,
+            ended=ended,
             why=why,
             waiting="" if self._rounds else _text(self.place / _WAITING),
             resumed=self._resumed,
             stopping=(self.place / STOP).exists(),
             silent=int(silent // 60) if silent > _LATE else 0,
         )
+
+    def _deserted(self, silent: float) -> bool:
+        """Say whether whoever trained here is gone without a word: killed, say.
+
+        On a network jobs come and go. Between the last round and the run folder nobody need be here, either.
+        """
+        if self.place == self.run or not _free(self.place / _LOCK):
+            return False
+        ending = (self.place / STOP).exists() or 0 < self._planned <= max(self._rounds, default=0)
+        return not ending or silent > _LATE
 
     def _take_events(self) -> None:
         for line in self._events.lines():
@@ -245,6 +258,16 @@ class Watch:
             self._heard.setdefault(sender, set()).add(int(sent["round"]))
             if not self._first:
                 self._times[sender] = now
+
+
+def _free(lock: Path) -> bool:
+    """Say whether nobody holds a lock: a training does, as long as it lives."""
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return True
+    except OSError:  # held, or not there, which tells nothing
+        return False
 
 
 def _event(line: bytes) -> Facts:

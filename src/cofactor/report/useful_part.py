@@ -101,7 +101,7 @@ def _by_party(folder: Folder, name: str) -> Markup:
         )
         for party in list(parties)[:_MOST_PARTIES]
     ]
-    heads = ("party", *(names.model(each) for each in shown), "joining")
+    heads = ("party", *(names.model(each) for each in shown), "joining, by mean squared error")
     caption = f"{names.metric(scores)[1].capitalize()}, party by party"
     whole = table(heads, rows, caption=caption, numeric=range(1, len(shown) + 1))
     more = f"{len(parties) - _MOST_PARTIES:,} more parties are in run.json."
@@ -131,6 +131,7 @@ def _gains(parties: Mapping[str, Facts]) -> Markup:
         "By how much joining lowers each party's mean squared error",
         dots,
         x="gain",
+        levels=(Level(name="no change:", value=0.0),),
         lower_is_better=False,
         from_zero=True,
     )

@@ -101,7 +101,10 @@ def test_a_promise_that_does_not_hold_is_a_no_with_its_reasons() -> None:
     folder = told({"holds": False, "why_not": ["The noise can be repeated."]})
     answer = is_it_private(folder, stated())
     assert (answer.verdict, answer.tone) == ("No", "bad")
-    assert answer.sentences == ("The noise can be repeated.",)
+    assert answer.sentences == (
+        "The noise can be repeated.",
+        "Otherwise it would be epsilon 2 at delta 1e-06, for each user.",
+    )
 
 
 def test_a_no_without_a_reason_still_says_something() -> None:

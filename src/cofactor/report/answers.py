@@ -64,11 +64,10 @@ def is_it_private(folder: Folder, beside: Beside) -> Answer:
             question=question,
             tone="bad",
             verdict="No" if breaks_promise(folder, beside) else "It cannot be relied on",
-            sentences=tuple(reasons[:3]),
+            sentences=(*reasons[:3], *_otherwise(folder.guarantee)),
         )
-    given, odds = folder.guarantee, float(folder.guarantee["odds"])
-    breaches = list(breached(folder, beside.policy))
-    promise = f"Epsilon {rounded_up(given['epsilon'])} at delta {given['delta']:g}, for each {given['unit']}."
+    odds, breaches = float(folder.guarantee["odds"]), list(breached(folder, beside.policy))
+    promise = f"E{_epsilon(folder.guarantee)[1:]}."
     guessed = (
         f"Somebody who guesses between two equally likely possibilities is right at most {percent(odds)} of "
         "the time; 50% is pure chance."
@@ -94,6 +93,16 @@ def is_it_private(folder: Folder, beside: Beside) -> Answer:
             *_judged_by(folder, beside.policy, kept=not breaches),
         ),
     )
+
+
+def _epsilon(given: Facts) -> str:
+    return f"epsilon {rounded_up(given['epsilon'])} at delta {given['delta']:g}, for each {given['unit']}"
+
+
+def _otherwise(given: Facts) -> Iterator[str]:
+    """Say what a promise that does not hold would be, as its statement does."""
+    if not given.get("holds") and given.get("epsilon") is not None:
+        yield f"Otherwise it would be {_epsilon(given)}."
 
 
 def _if_ended(folder: Folder) -> Iterator[str]:

@@ -15,6 +15,7 @@ from cofactor.report.page import page
 from tests.cli import worlds
 from tests.conftest import Command, Outcome
 from tests.report import making
+from tests.report.watching import AtCoordinator
 
 TRAIN = ("train", "all.csv", "--split", "horizontal", "--test-fraction", 0.2, "-q")
 STEPS = ("--recipe", "horizontal-mf", "--rounds", 2, "--factors", 2)
@@ -219,6 +220,16 @@ def test_run_without_its_events_has_a_page_and_does_not_verify(folder: Path, cof
     assert "events.jsonl was changed, added or lost" in done.out
 
 
+@pytest.mark.parametrize("words", [(), ("--json",), ("--no-verify", "--card", "card.md")])
+def test_half_a_letter_in_a_folder_is_no_bug(words: tuple[str, ...], folder: Path, cofactor: Command) -> None:
+    file = Path("run/run.json")
+    text, name = file.read_text(), making.facts_of(folder / "run")["phases"][0]["name"]
+    file.write_text(text.replace(json.dumps(name), r'"\ud800"'))
+    assert making.facts_of(folder / "run")["phases"][0]["name"] == "\ud800"
+    fine(cofactor("report", "run", *words))
+    assert "<td" in Path("run.html").read_text()
+
+
 def test_newer_folder_asks_for_a_newer_cofactor(folder: Path, cofactor: Command) -> None:
     making.changed(folder / "run", folder / "newer", lambda facts: facts.update(format=99))
     done = cofactor("report", "newer")
@@ -240,6 +251,33 @@ def test_training_that_is_not_finished_has_a_page_too(folder: Path, cofactor: Co
     assert Path("other.html").read_text() == PRECIOUS
 
 
+@pytest.mark.parametrize("words", [("--card", "card.md"), ("--policy", "p.toml"), ("--groups", "g.json")])
+def test_training_that_is_not_finished_has_neither_card_nor_judgement(
+    words: tuple[str, ...], folder: Path, cofactor: Command
+) -> None:
+    making.unfinished(folder / "run", folder / "going", rounds=2)
+    Path("p.toml").write_text("max_epsilon = 1.0\n")
+    Path("g.json").write_text("{}")
+    before = names()
+    done = cofactor("report", "going", *words)
+    assert (done.code, done.out) == (2, "")
+    assert "going is not finished. Leave out --card, --policy and --groups." in done.err
+    assert names() == before
+
+
+def test_session_of_a_coordinator_that_is_done_is_reported_by_its_run(
+    folder: Path, cofactor: Command
+) -> None:
+    AtCoordinator(folder / "session").begin()
+    shutil.copytree("run", "session/run")
+    sealed = sorted(Path("session/run").rglob("*"))
+    done = fine(cofactor("report", "session", "--no-verify"))
+    read = Folder.read(folder / "session" / "run")
+    assert Path("session/run.html").read_text() == page(read, Beside(again=again(read)))
+    assert f"Written to {folder / 'session' / 'run.html'}, " in done.out
+    assert sorted(Path("session/run").rglob("*")) == sealed
+
+
 def test_several_runs_are_compared_on_one_page(folder: Path, cofactor: Command) -> None:
     done = fine(cofactor("report", "run", "other", "--json"))
     where = str(folder / "compared.html")
@@ -259,6 +297,23 @@ def test_what_must_not_be_compared_is_said_on_the_page_too(folder: Path, cofacto
         assert warning in Path("compared.html").read_text()
     told = fine(cofactor("report", "run", "wide", "--json")).json
     assert [each for each in told["warnings"] if each.startswith(adjacency)]
+
+
+@pytest.mark.parametrize("changed", ["run", "other"])
+def test_runs_that_are_compared_are_verified_unless_that_is_left_out(
+    changed: str, folder: Path, cofactor: Command
+) -> None:
+    file = Path(changed) / "run.json"
+    before, guarantee, after = file.read_text().partition('"guarantee": {')
+    file.write_text(before + guarantee + re.sub(r'(?<="epsilon": )\d\.', "0.", after, count=1))
+    assert making.facts_of(folder / changed)["guarantee"]["epsilon"] < 1
+    warning = f"Not to be relied on: {changed}."
+    done = fine(cofactor("report", "run", "other"))
+    assert f"Warning: {warning}\n" in done.out
+    assert warning in Path("compared.html").read_text()
+    done = fine(cofactor("report", "run", "other", "--no-verify"))
+    assert "relied" not in done.out
+    assert "relied" not in Path("compared.html").read_text().lower()
 
 
 @pytest.mark.parametrize("found", [True, False])

@@ -1,9 +1,18 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from cofactor.report.answers import alarms, answers, breached, is_it_private, is_it_useful, what_did_it_cost
+from cofactor.report.answers import (
+    alarms,
+    answers,
+    breached,
+    is_it_private,
+    is_it_useful,
+    lost,
+    what_did_it_cost,
+)
 from cofactor.report.beside import Beside, Checked, Policy
 from cofactor.report.folder import Folder
 from tests.report.making import told
@@ -24,6 +33,12 @@ BROKEN = Beside(checks=(Checked(name="ledger of north", holds=False, detail="A s
 
 def stated(**terms: Any) -> Beside:
     return Beside(checks=(), policy=Policy(source="policy.toml", terms={**POLICY, **terms}))
+
+
+def heard(*rounds: Mapping[str, float]) -> Folder:
+    """Return a run of two parties with the numbers of its rounds."""
+    events = tuple({"stage": "round", "step": at, "numbers": each} for at, each in enumerate(rounds, 1))
+    return replace(told(), events=events)
 
 
 def scored(**scores: Any) -> Folder:
@@ -90,6 +105,35 @@ def test_what_a_policy_forbids_is_named(term: dict[str, Any], sentence: str) -> 
     assert answer.sentences[0] == sentence
     assert list(breached(told(), stated(**term).policy)) == [sentence]
     assert not any("keeps" in each for each in answer.sentences)
+
+
+@pytest.mark.parametrize(
+    ("recipes", "sentences"),
+    [
+        (["IndependentCounts"], []),
+        (["Clustering"], ['The recipe is IndependentCounts, and recipes allows "Clustering".']),
+    ],
+)
+def test_a_policy_knows_a_clustering_by_its_method(recipes: list[str], sentences: list[str]) -> None:
+    recipe = {"kind": "Clustering", "method": {"kind": "IndependentCounts"}}
+    policy = stated(kinds=["clustering"], recipes=recipes).policy
+    assert list(breached(told(recipe=recipe, clustering={}), policy)) == sentences
+
+
+@pytest.mark.parametrize(
+    ("how", "telling", "sentences"),
+    [
+        ("psi", [], ['Common users were found by "psi", and telling allows none.']),
+        ("psi", ["ids"], ['Common users were found by "psi", and telling allows "ids".']),
+        ("psi", ["psi"], []),
+        ("ids", [], []),
+    ],
+)
+def test_common_users_are_found_by_psi_only_where_a_policy_allows_to_tell_so(
+    how: str, telling: list[str], sentences: list[str]
+) -> None:
+    together = {**told().facts["together"], "alignment": {"how": how}}
+    assert list(breached(told(together=together), stated(telling=telling).policy)) == sentences
 
 
 def test_devices_that_one_process_plays_are_not_counted_as_parties() -> None:
@@ -166,6 +210,12 @@ def test_without_others_to_join_it_is_compared_with_sending_nothing(
     assert is_it_useful(told(scores=scores)).verdict == verdict
 
 
+def test_where_nobody_trained_together_what_each_has_alone_is_judged() -> None:
+    folder = scored(pooled={"rmse": 1.1})
+    assert is_it_useful(folder).verdict == "Better than sending nothing"
+    assert is_it_useful(scored(alone={"rmse": 1.1})).verdict == "No better than sending nothing"
+
+
 def test_costs_are_rounds_time_and_bytes() -> None:
     assert what_did_it_cost(told()).verdict == "4 rounds, 3 s, 6 kB"
     together = told().facts["together"] | {"rounds": 1}
@@ -178,13 +228,31 @@ def test_a_run_that_stopped_early_says_how_much_was_planned() -> None:
 
 
 def test_lost_parties_are_counted_by_round() -> None:
-    events = tuple(
-        {"stage": "round", "step": at, "numbers": {"answered": there}}
-        for at, there in enumerate((2, 1, 0, 2))
-    )
-    folder = Folder(path=told().path, facts=told().facts, events=events)
+    folder = heard(*({"answered": there} for there in (2, 1, 0, 2)))
     sentence = what_did_it_cost(folder).sentences[1]
     assert sentence.startswith("In 2 of 4 rounds somebody did not answer, 2 at most")
+
+
+def test_a_round_that_says_how_many_it_asked_is_believed() -> None:
+    sentence = lost(heard({"parties": 5, "answered": 2}, {"parties": 1, "answered": 1}))
+    assert sentence.startswith("In 1 of 2 rounds somebody did not answer, 3 at most")
+
+
+def test_a_run_without_its_rounds_does_not_say_that_nobody_was_lost() -> None:
+    assert lost(heard()) == "Who answered in which round is not told."
+    assert lost(heard({"answered": 2})) == "No party was lost in any round."
+
+
+@pytest.mark.parametrize(
+    ("silent", "sentence"),
+    [
+        ({}, "Everybody answered."),
+        ({"north": "late"}, "1 answer did not come."),
+        ({"north": "late", "south": "late"}, "2 answers did not come."),
+    ],
+)
+def test_a_survey_counts_answers_that_did_not_come(silent: dict[str, str], sentence: str) -> None:
+    assert lost(told(survey={"unanswered": silent})) == sentence
 
 
 def test_a_pooled_run_costs_time_and_all_ratings() -> None:

@@ -117,6 +117,14 @@ def test_a_card_lists_what_attacks_found() -> None:
     assert "- None yet." in card_markdown(told(), Beside())
 
 
+def test_a_card_does_not_hold_after_an_alarm_that_nobody_has_checked() -> None:
+    audit = {"attack": "a", "seen_by": "c", "verdict": "alarm", "headline": "Broken.", "figures": {}}
+    folder = replace(told(), audits={"canaries-1": audit})
+    unchecked, explained = card(folder, Beside()), card(folder, Beside(checks=(HELD,)))
+    assert (unchecked["holds"], explained["holds"]) == (False, True)
+    assert unchecked["why_not"] == ["An audit says that the promise was not kept. canaries-1: Broken."]
+
+
 def test_what_a_folder_says_never_becomes_markup_of_the_card() -> None:
     folder = told(
         {"against": [f"{EVIL} *all* [x](http://a) `b`\n# Title | c"], "covers": ["- a\n\n## b"]}, name="a*b_c"

@@ -169,6 +169,14 @@ def test_a_run_stands_where_its_budget_was_and_not_a_hair_below() -> None:
     assert titles(comparison([run("a", 2, guarantee={"epsilon": 1.98}), run("b", 2)]))[0].endswith("at 2")
 
 
+def test_a_run_without_a_budget_stands_at_what_it_cost() -> None:
+    free = run("a", guarantee={"epsilon": 0.5, "budget_epsilon": None})
+    older = run("b", 3)
+    given = {name: value for name, value in older.guarantee.items() if name != "budget_epsilon"}
+    found = titles(comparison([free, replace(older, facts={**older.facts, "guarantee": given})]))
+    assert [each.rpartition(" at ")[2] for each in found[:2]] == ["0.5", "3"]
+
+
 def test_runs_without_errors_are_not_drawn() -> None:
     assert "No run has both a promise and a measured error." in comparison([told(name="a"), told(name="b")])
 

@@ -1,4 +1,6 @@
 import json
+import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +98,15 @@ def damage(name: str, value: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("guarantee", ...), ("guarantee", 3), ("recipe", []), ("data", ...), ("format", "x"), ("format", ...)],
+    [
+        ("guarantee", ...),
+        ("guarantee", 3),
+        ("recipe", []),
+        ("data", ...),
+        ("format", "x"),
+        ("format", ...),
+        ("together.surveys", math.nan),
+    ],
 )
 def test_a_damaged_folder_is_refused_with_its_name(
     small_run: Path, tmp_path: Path, name: str, value: Any
@@ -112,6 +122,23 @@ def test_a_file_that_is_no_json_is_refused(small_run: Path, tmp_path: Path, name
     assert (copy / name).exists()
     (copy / name).write_bytes(b"\xff\xfe{]\n\x00{{\n")
     with pytest.raises(RunError, match="the run folder is damaged"):
+        Folder.read(copy)
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "transcript.jsonl", "ledgers/party-1.ledger"])
+def test_nobody_waits_for_a_pipe_in_place_of_a_file(small_run: Path, tmp_path: Path, name: str) -> None:
+    copy = making.changed(small_run, tmp_path / "copy")
+    (copy / name).unlink()
+    without = Folder.read(copy)
+    os.mkfifo(copy / name)
+    assert Folder.read(copy) == without
+
+
+def test_a_pipe_in_place_of_an_audit_is_refused(small_run: Path, tmp_path: Path) -> None:
+    copy = making.changed(small_run, tmp_path / "copy")
+    (copy / "audits").mkdir()
+    os.mkfifo(copy / "audits" / "canaries-1.json")
+    with pytest.raises(RunError, match=r"damaged \(audits/canaries-1\.json: TypeError: it is no file\)"):
         Folder.read(copy)
 
 

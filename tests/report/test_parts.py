@@ -8,6 +8,7 @@ import pytest
 
 from cofactor.report import clusters_part, cost_part, names, privacy_part, survey_part, useful_part
 from cofactor.report.beside import Beside, Checked, Groups, Spread
+from cofactor.report.exchange import Exchange
 from cofactor.report.folder import Release
 from cofactor.report.states import state
 from tests.report.making import EVIL, QUOTED, told
@@ -78,6 +79,12 @@ def test_releases_that_are_alike_are_one_row_and_rounds_are_stretches() -> None:
     assert "item vectors 1 to 3, 7 2 Gaussian noise, 2.5 times the bound 5 (l2) 80 8" in part
 
 
+def test_a_release_that_stands_for_several_is_counted_as_often() -> None:
+    part = words(privacy_part.ledger(replace(told(), releases=(replace(RELEASE, count=3),))))
+    assert "item vectors 1 1 Gaussian noise, 2.5 times the bound 5 (l2) 80 3 The ledger" in part
+    assert part.endswith("epsilon so far, at most 1 item vectors 1 3")
+
+
 def test_of_many_kinds_of_releases_the_first_are_shown_and_the_others_counted() -> None:
     many = tuple(replace(RELEASE, what=f"release {at}") for at in range(1_000))
     part = str(privacy_part.ledger(replace(told(), releases=many)))
@@ -113,6 +120,15 @@ def test_an_attack_that_proves_more_than_was_promised_is_red() -> None:
     assert "6.5 of 2" in part
     assert "coordinator and party:north" in words(part)
     assert "95%" in words(part)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "tone"), [("resisted", "good"), ("succeeded", "doubt"), ("perhaps", "bad")]
+)
+def test_a_verdict_that_nobody_knows_is_red(verdict: str, tone: str) -> None:
+    audit = {"seen_by": "c", "verdict": verdict, "headline": "h", "figures": {}}
+    part = str(privacy_part.bounds(replace(told(), audits={"a-1": audit})))
+    assert f'<span class="badge {tone}">{verdict}</span>' in part
 
 
 @pytest.mark.parametrize("value", [None, "x", float("nan"), float("inf")])
@@ -186,6 +202,59 @@ def test_parties_for_whom_nothing_changed_need_no_picture() -> None:
 
     assert "By how much joining" not in part(0.0)
     assert "By how much joining" in part(0.1)
+
+
+def test_a_party_that_joining_hurt_is_drawn_as_a_doubt() -> None:
+    ends = {"north": [0.1, 0.3], "south": [-0.1, 0.1], "west": [-0.3, -0.1]}
+    parties = {
+        name: {"rmse": 1.0, "joining": {"gain": sum(each) / 2, "interval": each, "sentence": "so it is"}}
+        for name, each in ends.items()
+    }
+    part = str(useful_part.accuracy(told(scores={"private": {"rmse": 1.0, "parties": parties}}), Beside()))
+    assert re.findall(r'class="dot (\w+)"><title>(\w+): [+-]', part) == [
+        ("good", "north"),
+        ("plain", "south"),
+        ("doubt", "west"),
+    ]
+
+
+def test_errors_of_a_pooled_run_belong_to_whoever_holds_the_ratings() -> None:
+    group = {"name": "1 to 9 ratings", "users": 4, "mse": 0.819}
+    own = {"rmse": 0.9, "rankings": {"pooled": dict.fromkeys(names.MEASURES, 0.25)}, "by_activity": [group]}
+    scores = {"user_mean": {"rmse": 1.0}, "pooled": own}
+    part = str(useful_part.accuracy(told(together=None, scores=scores), Beside()))
+    assert re.findall('badge doubt">([A-Z]+)<', part) == ["LOCAL"] * 3
+    assert "These numbers belong to whoever holds the ratings" in part
+
+
+def test_errors_of_groups_are_drawn_with_four_decimals() -> None:
+    own = {"rmse": 0.9, "by_activity": [{"name": "1 to 9 ratings", "users": 4, "mse": 0.819}]}
+    part = str(useful_part.accuracy(told(scores={"private": own}), Beside()))
+    assert re.findall(r'<text[^>]*class="tick">(0\.8190?)</text>', part) == ["0.8190"]
+    assert "<title>1 to 9 ratings: 0.8190</title>" in part
+
+
+def test_steps_of_a_sum_are_called_by_what_hides_them() -> None:
+    assert names.message("SumStep", "masked") == "Sum step: masked"
+    assert names.message("Vectors", "noise") == "Vectors"
+
+
+def test_what_took_most_bytes_comes_first() -> None:
+    sizes = {"Small": 1_000, "Large": 3_000, "Middling": 2_000}
+    exchanges = tuple(
+        Exchange(
+            kind=kind,
+            sender="parties",
+            receiver="coordinator",
+            protection="noise",
+            messages=1,
+            bytes=size,
+            rounds=(1, 1),
+        )
+        for kind, size in sizes.items()
+    )
+    part = str(cost_part.costs(replace(told(), exchanges=exchanges)))
+    assert re.findall(r'<th scope="row">(\w+)</th>', part) == ["Large", "Middling", "Small"]
 
 
 def test_bytes_are_drawn_in_a_unit_that_can_be_read() -> None:

@@ -276,6 +276,8 @@ def test_session_of_a_coordinator_that_is_done_is_reported_by_its_run(
     assert Path("session/run.html").read_text() == page(read, Beside(again=again(read)))
     assert f"Written to {folder / 'session' / 'run.html'}, " in done.out
     assert sorted(Path("session/run").rglob("*")) == sealed
+    both = fine(cofactor("report", "session", "other", "--out", "both.html", "--json"))
+    assert both.json["runs"] == [str(folder / "session" / "run"), "other"]
 
 
 def test_several_runs_are_compared_on_one_page(folder: Path, cofactor: Command) -> None:

@@ -1,6 +1,7 @@
 """A training that is not finished, followed by its files alone."""
 
 import html
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -320,3 +321,13 @@ def test_a_budget_that_is_gone_before_the_last_round_is_a_state(making: Making) 
     making.begin().rounds(3)
     making.round(4, epsilon=4.0)
     assert live_state(Watch(making.run).look()) == ("budget reached", "doubt")
+
+
+@pytest.mark.parametrize(
+    "name", ["events.jsonl", "transcript.jsonl", "outcome.json", "waiting", "session.lock"]
+)
+def test_nobody_waits_for_a_pipe_in_place_of_a_file(name: str, making: Making) -> None:
+    making.begin().rounds(2)
+    (making.place / name).unlink(missing_ok=True)
+    os.mkfifo(making.place / name)
+    assert Watch(making.run).look().parties == PARTIES

@@ -15,7 +15,6 @@ from cofactor.errors import ConfigError
 
 if TYPE_CHECKING:
     from cofactor.report.beside import Beside
-    from cofactor.report.comparison import Compared
     from cofactor.report.folder import Folder
     from cofactor.report.underway import Underway
 
@@ -52,7 +51,6 @@ def report(
 ) -> None:
     """Make a page of a run, a survey or a clustering, or of several runs side by side. Reads folders only."""
     from cofactor.cli.report_beside import beside_of
-    from cofactor.report.comparison import compared, comparison
     from cofactor.report.folder import Folder
     from cofactor.report.page import page
 
@@ -66,22 +64,20 @@ def report(
         _check_alone(runs, out, card, groups)
         watch(runs[0], port=port, policy=policy, verified=verified, opened=open_, as_json=json)
         return
-    if len(runs) == 1:
-        runs[0], going = _looked(runs[0])
-        if going is not None:
-            if any(each is not None for each in (card, policy, groups)):
-                raise ConfigError(f"{runs[0]} is not finished. Leave out --card, --policy and --groups.")
-            _write_unfinished(runs[0], going, out, force=force, as_json=json, opened=open_)
-            return
+    looked = [_looked(run) for run in runs]
+    runs, going = [run for run, _ in looked], looked[0][1] if len(looked) == 1 else None
+    if going is not None:
+        if any(each is not None for each in (card, policy, groups)):
+            raise ConfigError(f"{runs[0]} is not finished. Leave out --card, --policy and --groups.")
+        _write_unfinished(runs[0], going, out, force=force, as_json=json, opened=open_)
+        return
     folders = [Folder.read(path) for path in runs]
     target = out or _usual_place(runs)
     for option, path in (("--out", target), ("--card", card)):
         if path is not None:
             _check_free(path, force=force, option=option)
     if len(folders) > 1:
-        runs_ = compared(folders, [beside_of(each, verified=verified, policy=None) for each in folders])
-        _write(target, comparison(runs_))
-        _tell_compared(runs_, target, as_json=json)
+        _compare(folders, target, verified=verified, as_json=json)
     else:
         beside = beside_of(folders[0], verified=verified, policy=policy, groups=groups)
         _write(target, page(folders[0], beside))
@@ -205,9 +201,13 @@ def _tell(folder: "Folder", beside: "Beside", target: Path, card: Path | None, *
         print_line(f"Written to {path}, {path.stat().st_size / 1000:,.0f} kB.")
 
 
-def _tell_compared(runs: Sequence["Compared"], target: Path, *, as_json: bool) -> None:
-    from cofactor.report.comparison import incomparable
+def _compare(folders: Sequence["Folder"], target: Path, *, verified: bool, as_json: bool) -> None:
+    """Write a page of several runs, and print what must be known of it."""
+    from cofactor.cli.report_beside import beside_of
+    from cofactor.report.comparison import compared, comparison, incomparable
 
+    runs = compared(folders, [beside_of(each, verified=verified, policy=None) for each in folders])
+    _write(target, comparison(runs))
     warnings = list(incomparable(runs))
     if as_json:
         told: dict[str, Any] = {"report": str(target), "runs": [str(each.folder.path) for each in runs]}

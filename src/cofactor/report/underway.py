@@ -107,6 +107,8 @@ class Growing:
 
     def lines(self) -> Iterator[bytes]:
         """Yield what was added since the last time."""
+        if not self._path.is_file():  # nobody waits for a pipe
+            return
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
@@ -262,11 +264,13 @@ class Watch:
 
 def _free(lock: Path) -> bool:
     """Say whether nobody holds a lock: a training does, as long as it lives."""
+    if not lock.is_file():
+        return False  # which tells nothing
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return True
-    except OSError:  # held, or not there, which tells nothing
+    except OSError:
         return False
 
 
@@ -332,14 +336,17 @@ def _outcome(place: Path) -> tuple[str, str]:
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    try:
-        return dict(json.loads(path.read_bytes()))
-    except FileNotFoundError:
-        return None
+    content = _content(path)
+    return None if content is None else dict(json.loads(content))
 
 
 def _text(path: Path) -> str:
+    return (_content(path) or b"").decode(errors="replace")
+
+
+def _content(path: Path) -> bytes | None:
+    """Return what is in a file; None if it is not there, or is none."""
     try:
-        return path.read_text(errors="replace")
+        return path.read_bytes() if path.is_file() else None
     except FileNotFoundError:
-        return ""
+        return None

@@ -4,11 +4,10 @@ On a command line that folder is RUN.unfinished, beside where the run will be; a
 it is the session's own. Whoever wants the training to end makes a file `stop` in it.
 """
 
-import fcntl
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os.path import abspath
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from cofactor.errors import DAMAGES, RunError
 from cofactor.report.exchange import COORDINATOR
 from cofactor.report.folder import Facts, damaged
+from cofactor.report.growing import Growing, free, table, text, version
 
 SUFFIX = ".unfinished"
 STOP = "stop"
@@ -98,30 +98,6 @@ class Underway:
         return float((now - before) / (last - first) * (self.planned - self.done))
 
 
-class Growing:
-    """A file of lines that grows: every complete line is returned once."""
-
-    def __init__(self, path: Path) -> None:
-        """Begin at its beginning, whether or not it is there yet."""
-        self._path, self._at = path, 0
-
-    def lines(self) -> Iterator[bytes]:
-        """Yield what was added since the last time."""
-        if not self._path.is_file():  # nobody waits for a pipe
-            return
-        try:
-            file = self._path.open("rb")
-        except FileNotFoundError:
-            return
-        with file:
-            file.seek(self._at)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return  # it is being written, or a crash cut it off
-                self._at += len(line)
-                yield line
-
-
 class Watch:
     """Follows one training's files, from whenever it is looked at first."""
 
@@ -179,7 +155,7 @@ class Watch:
     def _terms(self) -> Facts | None:
         """Return what is to be done, read anew where its file is another one: it may be long."""
         place = self.place
-        found = [(path, _stat(path)) for path in (place / _TERMS, place / _PROPOSAL)]
+        found = [(path, version(path)) for path in (place / _TERMS, place / _PROPOSAL)]
         if self._read[0] != found:
             self._read = found, _terms(place)
         return self._read[1]
@@ -218,7 +194,7 @@ class Watch:
             begun=self._begun,
             ended=ended,
             why=why,
-            waiting="" if self._rounds else _text(self.place / _WAITING),
+            waiting="" if self._rounds else text(self.place / _WAITING),
             resumed=self._resumed,
             stopping=(self.place / STOP).exists(),
             silent=int(silent // 60) if silent > _LATE else 0,
@@ -229,7 +205,7 @@ class Watch:
 
         On a network jobs come and go. Between the last round and the run folder nobody need be here, either.
         """
-        if self.place == self.run or not _free(self.place / _LOCK):
+        if self.place == self.run or not free(self.place / _LOCK):
             return False
         ending = (self.place / STOP).exists() or 0 < self._planned <= max(self._rounds, default=0)
         return not ending or silent > _LATE
@@ -262,18 +238,6 @@ class Watch:
                 self._times[sender] = now
 
 
-def _free(lock: Path) -> bool:
-    """Say whether nobody holds a lock: a training does, as long as it lives."""
-    if not lock.is_file():
-        return False  # which tells nothing
-    try:
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return True
-    except OSError:
-        return False
-
-
 def _event(line: bytes) -> Facts:
     """Read an event; a line that a crash cut off, and the next one wrote on, is none, as for the training."""
     try:
@@ -300,12 +264,12 @@ def _checked(budget: Facts | None) -> Facts | None:
 
 def _terms(place: Path) -> dict[str, Any] | None:
     """Return what is to be done, in public words; None while there is nothing."""
-    stored = _table(place / _TERMS)
+    stored = table(place / _TERMS)
     if stored is not None:
         terms = stored["terms"]
         shown = {name: terms[name] for name in ("split", "budget", "parties")}
         return {"name": stored["name"], "kind": "training", "recipe": terms["recipe"]["kind"], **shown}
-    proposal = _table(place / _PROPOSAL)
+    proposal = table(place / _PROPOSAL)
     if proposal is None:
         return None
     work = proposal["work"]
@@ -320,33 +284,8 @@ def _terms(place: Path) -> dict[str, Any] | None:
     }
 
 
-def _stat(path: Path) -> tuple[int, int, int] | None:
-    try:
-        told = path.stat()
-    except FileNotFoundError:
-        return None
-    return told.st_ino, told.st_mtime_ns, told.st_size
-
-
 def _outcome(place: Path) -> tuple[str, str]:
     """Return why a network's session came to rest, if it did, and the coordinator's words for it."""
-    found = _table(place / _OUTCOME) or {}
+    found = table(place / _OUTCOME) or {}
     ended = str(found.get("outcome", ""))
     return (ended, str(found.get("words", ""))) if ended in _ENDS else ("", "")
-
-
-def _table(path: Path) -> dict[str, Any] | None:
-    content = _content(path)
-    return None if content is None else dict(json.loads(content))
-
-
-def _text(path: Path) -> str:
-    return (_content(path) or b"").decode(errors="replace")
-
-
-def _content(path: Path) -> bytes | None:
-    """Return what is in a file; None if it is not there, or is none."""
-    try:
-        return path.read_bytes() if path.is_file() else None
-    except FileNotFoundError:
-        return None

@@ -110,7 +110,7 @@ def _if_ended(folder: Folder) -> Iterator[str]:
     allowed = folder.guarantee.get("budget_epsilon")
     if folder.ended_early and allowed is not None:
         yield (
-            "That is so if nobody ended it because of what had been released; whatever the reason was, epsilon "
+            "That is so if nobody ended it because of what had been released; whatever the reason, epsilon "
             f"{allowed:g} holds."
         )
 

@@ -253,7 +253,7 @@ def _check_nothing_by_hand(context: typer.Context) -> None:
     _check_said(
         context,
         BY_HAND,
-        "a recipe makes its schedule itself. Leave out {}, or --recipe; --rounds is for a page (--out).",
+        "a recipe makes its schedule itself. Leave out {}, or --recipe. A page (--out) takes --rounds.",
     )
 
 

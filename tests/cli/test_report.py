@@ -145,6 +145,9 @@ def test_an_earlier_report_is_replaced_without_being_asked(folder: Path, cofacto
     assert Path("card.md").read_text().startswith("# Privacy card: other\n")
     assert "<title>other" in Path("page.html").read_text()
     fine(cofactor("report", "run", "other", "--out", "page.html"))
+    for name in ("run", "other"):
+        fine(cofactor("report", name, "--out", "page.html", "--card", "card.json"))
+        assert json.loads(Path("card.json").read_text())["run"] == name
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """One training, however often it is interrupted; and only one at a time."""
 
+import fcntl
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,15 @@ def test_folder_is_made_and_can_be_used_again(tmp_path: Path) -> None:
             assert (tmp_path / "deep" / "run").is_dir()
     with alone_in(None):
         pass
+
+
+def test_whoever_looks_for_a_moment_whether_somebody_trains_keeps_nobody_out(tmp_path: Path) -> None:
+    (tmp_path / "session.lock").touch()
+    with (tmp_path / "session.lock").open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.07, fcntl.flock, (looking, fcntl.LOCK_UN)).start()
+        with alone_in(tmp_path):  # it would be refused
+            assert looking.readable()
 
 
 def test_second_process_is_kept_out(tmp_path: Path) -> None:

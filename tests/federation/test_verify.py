@@ -434,3 +434,32 @@ def test_strange_numbers_are_damage_and_no_fault_of_ours(name: str, value: Any, 
     change_facts(folder, change)
     unknown = (name, value) == ("rounds", 1e29)  # of rounds without answers nobody knows
     assert verify(folder).holds == unknown
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "words"),
+    [
+        ("transcript.jsonl", "transcript", "transcript.jsonl is cut off: its last line is not whole."),
+        ("ledgers/north.ledger", "ledger of north", "It is cut off: its last line is not whole."),
+    ],
+)
+def test_a_copy_that_is_cut_off_is_called_so_and_nobody_is_sent_to_mend_it(
+    name: str, check: str, words: str, folder: Path
+) -> None:
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-20])
+    digest = sha256(path.read_bytes()).hexdigest()
+
+    def change(facts: Facts) -> None:
+        hashes = facts["together"]["sha256"]
+        hashes.update(transcript=digest) if check == "transcript" else hashes["ledgers"].update(north=digest)
+
+    change_facts(folder, change)
+    assert failed(verify(folder))[check] == words
+
+
+def test_what_parties_release_together_is_counted_once(folder: Path) -> None:
+    for party in ("north", "south"):
+        forge_ledger(folder, party, lambda event: replace(event, by=event.by, joint=True))
+    told = {check.name: check.detail for check in verify(folder).checks}
+    assert told["releases"] == "3 releases, 3 for each party."

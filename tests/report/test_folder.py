@@ -25,7 +25,7 @@ def test_messages_that_are_alike_are_counted_together(small_run: Path) -> None:
     vectors = next(each for each in folder.exchanges if each.kind == "Vectors")
     assert (vectors.sender, vectors.receiver, vectors.protection) == (PARTIES, "coordinator", "noise")
     assert vectors.messages == making.PARTIES * making.ROUNDS
-    assert set(folder.heard.last_round.values()) == {(folder.together or {})["rounds"]}
+    assert set(folder.last_heard.values()) == {(folder.together or {})["rounds"]}
 
 
 def test_releases_that_are_alike_are_told_together(small_run: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cofactor.errors import LedgerError, RunError
-from cofactor.privacy.chain import Chain
+from cofactor.privacy.chain import Chain, TornLine
 
 AGREED = "agreed beforehand"
 """What protects messages of round 0, on a network: nothing but what parties have agreed to tell."""
@@ -56,6 +56,8 @@ class Transcript:
             transcript = cls(Chain.open(path))
             _ = transcript.session, transcript.sent
             return transcript
+        except TornLine:
+            raise RunError(f"{path.name} is cut off: its last line is not whole.") from None
         except (LedgerError, KeyError, TypeError) as error:
             raise RunError(f"{path}: the transcript was changed or cut ({error})") from None
 

@@ -88,8 +88,8 @@ def verify(folder: str | Path, *, ledgers: Iterable[str | Path] = ()) -> Verdict
 def _check(name: str, look: Callable[[], str]) -> Check:
     try:
         return Check(name, True, look())
-    except TornLine:
-        return Check(name, False, "The file is cut off: its last line is not whole.")
+    except TornLine:  # whose words are for whoever can still mend it
+        return Check(name, False, "It is cut off: its last line is not whole.")
     except CofactorError as error:
         return Check(name, False, str(error))
     except _DAMAGES as error:

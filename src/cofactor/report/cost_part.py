@@ -41,7 +41,7 @@ def parties(folder: Folder) -> Markup:
 
 
 def _party(name: str, own: Facts, folder: Folder) -> tuple[Content, ...]:
-    last = folder.heard.last_round.get(name)
+    last = folder.last_heard.get(name)
     epsilon = own.get("epsilon")
     return (
         name,
@@ -70,7 +70,8 @@ def costs(folder: Folder) -> Markup:
     if kinds:
         heads = ("message", "way", "messages", "bytes")
         parts.append(table(heads, kinds, caption="Bytes by kind of message", numeric=(2, 3)))
-    return section("costs", "Time and bytes", *parts) if parts else NOTHING
+    lead = "Times are those of whoever made this folder: no guarantee covers them." if phases else None
+    return section("costs", "Time and bytes", *parts, lead=lead) if parts else NOTHING
 
 
 def settings(folder: Folder, beside: Beside) -> Markup:

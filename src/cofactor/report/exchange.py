@@ -1,10 +1,8 @@
 """Messages as the transcript has them: who saw what, and how it was protected."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 COORDINATOR = "coordinator"
 SUM = "the sum of all answers"
@@ -30,16 +28,10 @@ class Exchange:
     """How everything was protected that others than the coordinator had sent before the last of these."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Heard:
-    """When parties were last heard of."""
-
-    last_round: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-
-
-def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange, ...], Heard]:
+def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange, ...], dict[str, int]]:
     """Read a transcript line by line, and keep what is alike once: it can be long.
 
+    Return that, and in which round each but the coordinator was last heard of.
     Whoever is neither the coordinator nor the sum, nor among the `parties`, is a role of another name.
     Without a file there was nothing.
     """
@@ -48,7 +40,7 @@ def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange
     heard: set[str] = set()
     last: dict[str, int] = {}
     if not path.is_file():
-        return (), Heard()
+        return (), {}
     with path.open("rb") as lines:
         next(lines, None)  # the session's name
         for line in lines:
@@ -79,7 +71,7 @@ def read_transcript(path: Path, parties: frozenset[str]) -> tuple[tuple[Exchange
         )
         for (kind, sender, receiver, protection), group in groups.items()
     )
-    return exchanges, Heard(last_round=last)
+    return exchanges, last
 
 
 def _who(name: str, parties: frozenset[str]) -> str:

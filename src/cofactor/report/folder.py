@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cofactor.errors import DAMAGES, RunError
-from cofactor.report.exchange import Exchange, Heard, read_transcript
+from cofactor.report.exchange import Exchange, read_transcript
 
 KNOWN_FORMAT = 3
 """The newest layout of run.json that this reads; docs/run-folder.md describes it."""
@@ -47,7 +47,8 @@ class Folder:
     events: tuple[Facts, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     """Messages that are alike, each with how many there were."""
-    heard: Heard = field(default_factory=Heard)
+    last_heard: Mapping[str, int] = field(default_factory=dict)
+    """In which round each party was last heard of."""
     releases: tuple[Release, ...] = ()
     audits: Mapping[str, Facts] = field(default_factory=dict)
     digest: str = ""
@@ -70,7 +71,7 @@ class Folder:
             parties = frozenset(together.get("parties", ()))
             sessions = frozenset((together.get("session"), *together.get("surveys", {})))
         with _reading(path, "transcript.jsonl"):
-            exchanges, heard = read_transcript(path / "transcript.jsonl", parties)
+            exchanges, last_heard = read_transcript(path / "transcript.jsonl", parties)
         with _reading(path, "events.jsonl"):
             events = tuple(_lines(path / "events.jsonl"))
         return cls(
@@ -78,7 +79,7 @@ class Folder:
             facts=facts,
             events=events,
             exchanges=exchanges,
-            heard=heard,
+            last_heard=last_heard,
             releases=tuple(_releases(path, sessions)),
             audits=_audits(path),
             digest=sha256(content).hexdigest(),
